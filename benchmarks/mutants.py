@@ -170,7 +170,7 @@ def _nodes(tree: ast.AST) -> Iterator[ast.AST]:
         case ast.Raise():
             skipped = [tree.exc, tree.cause]
         case ast.AnnAssign():
-            skipped = [tree.annotation]
+            skipped = [tree.annotation, tree.target]
         case ast.arg():
             skipped = [tree.annotation]
         case ast.keyword(arg="strict"):

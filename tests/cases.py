@@ -500,6 +500,11 @@ def _with_jobs(site: Site, values: dict[str, Any]) -> Case:
         table["memory"] = [float(rng.choice([0, 1, 2, 3])) for _ in homes]
     if values["shapes"] != "requested":
         _add_shapes(rng, table, [min(sizes[home]["processors"], least) for home in homes], site.processors)
+    copied = rng.choice([0.0, 0.0, 0.5])
+    for row in range(1, len(homes)):
+        if rng.random() < copied:
+            for name in set(table) - {"job_id"}:
+                table[name][row] = table[name][row - 1]
     machine = Machine(
         site.processors, site.processors // site.per_node,
         {"memory": rng.choice([2.0, 3.0, 1000.0])} if shares else {}, {} if values["clusters"] else units,

@@ -28,7 +28,7 @@ import time
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -36,7 +36,7 @@ from typing import Any
 
 import polars as pl
 
-from cases import Case, Coverage, differences, draw
+from cases import ALL, Case, Coverage, differences, draw
 from swflow.errors import SwflowError
 from swflow.jobs.table import SWF_FIELDS, read_workload, write_workload
 from swflow.log.swf import parse_swf
@@ -59,9 +59,9 @@ PLAIN = (
 # --- the kinds of cases ------------------------------------------------------------------------------------
 
 
-def ordinary(rng: random.Random) -> tuple[str, str]:
+def ordinary(rng: random.Random, names: Iterable[str] = ALL) -> tuple[str, str]:
     """Simulate a valid case, and return its options with other values than the default: an error is a failure."""
-    case = draw(rng)
+    case = draw(rng, names)
     try:
         wrong = differences(case, simulate(case.workload(), Scheduler(**case.options)))
     except Exception as error:

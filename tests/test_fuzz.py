@@ -11,9 +11,28 @@ import pytest
 
 import cases
 import fuzz
+from swflow.compiled.kernel import Kernel
+from swflow.scheduling.engine import setup, solve
+from swflow.scheduling.machine import ahead, moves, plan
 from swflow.scheduling.options import CLUSTER_OPTIONS, PRIORITY
 
 CASES = int(os.environ.get("SWFLOW_RANDOM_CASES", "100"))
+
+#: Sizes of tables that are full after a few jobs.
+SMALL = (
+    (plan, "SIZE", 4), (moves, "SIZES", 3), (moves, "_HASH_BITS", 2), (moves, "LONG_QUEUE", 2), (ahead, "FAR", 0),
+    (ahead, "MOST_WIDTHS", 4), (ahead, "MOST_LENGTHS", 4), (setup, "_BLOCK", 3),
+)  # fmt: skip
+
+
+#: Options that are drawn together more often than in the other cases.
+OFTEN = (
+    ("backfill", "event_order", "resources", "column resources"),
+    ("shapes", "order", "backfill", "clusters", "dispatch", "resources", "prediction"),
+    ("scheduler_parameters", "backfill", "limits", "unavailable", "priority", "resources"),
+    ("allocation", "order", "backfill", "unavailable", "places", "runtime", "penalty", "efficiency"),
+    ("column cancelled_after", "column depends_on", "backfill", "clusters", "event_order", "unavailable"),
+)
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -27,6 +46,21 @@ def test_random_cases_are_equal_or_errors(kind: str, first: int):
         assert verdict != fuzz.FAILURE, (number, text)
         verdicts.add(verdict)
     assert len(verdicts) == (1 if kind in ("ordinary", "table") else 2)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("names", OFTEN, ids=lambda names: names[0])
+def test_random_cases_are_equal_with_small_tables(names: tuple[str, ...], monkeypatch: pytest.MonkeyPatch):
+    """Interpret kernels whose blocks, bounds and hash tables are full after a few jobs."""
+    monkeypatch.setenv("SWFLOW_INTERPRET", "1")
+    for module, name, value in SMALL:
+        monkeypatch.setattr(module, name, value)
+    for name, kernel in vars(solve).items():
+        if isinstance(kernel, Kernel):  # the links of an earlier call have the usual sizes
+            monkeypatch.setattr(solve, name, Kernel(kernel.function, kernel.hooks))
+    for number in range(60):
+        verdict, text = fuzz.ordinary(random.Random(f"{names} {number}"), names)
+        assert verdict == fuzz.EQUAL, (number, text)
 
 
 def test_every_option_and_every_choice_is_drawn(monkeypatch):

@@ -2,6 +2,7 @@
 
 import functools
 import math
+import random
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from swflow.jobs.table import (
     write_table,
     write_workload,
 )
-from swflow.scheduling.machine.resources import Resources
+from swflow.scheduling.machine.resources import Resources, longest_stretch
 from swflow.scheduling.problem import Shapes
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
@@ -178,6 +179,11 @@ def test_shapes_and_resources_are_checked():
         ({"per_node": 0}, "nodes of 0 processors do not divide a machine of 4"),
         ({"capacities": np.array([0.0])}, "zero or infinite capacities; expected"),
         ({"capacities": np.array([math.inf])}, "zero or infinite capacities; expected"),
+        (
+            {"demands": np.ones((2, 2)), "capacities": np.array([1.0, math.inf])},
+            "zero or infinite capacities; expected",
+        ),
+        ({"demands": np.ones((2, 2)), "capacities": np.array([0.0, 1.0])}, "zero or infinite capacities; expected"),
         ({"allowed": np.ones(1)}, "allowed run times are needed of 2 jobs"),
         ({"allowed": np.array([1.0, -1.0])}, "allowed run times are needed of 2 jobs"),
     ]:
@@ -185,6 +191,22 @@ def test_shapes_and_resources_are_checked():
         assert part in message(
             simulate_arrays, **ARRAYS, machine=4, allocation="first-fit", resources=Resources(**values)
         )
+
+
+def test_the_longest_stretch_adds_up_the_overloads_of_nodes_full_of_the_job_that_needs_most():
+    rng = random.Random(1)
+    for _ in range(40):
+        capacities = np.array([rng.choice([0.5, 1.0, 4.0, 9.0]) for _ in range(rng.randint(1, 3))])
+        demands = np.array([[rng.choice([0.0, 0.5, 1.0, 3.0]) for _ in capacities] for _ in range(rng.randint(0, 3))])
+        allowed = rng.choice([None, np.zeros(len(demands))])
+        shared = Resources(rng.choice([1, 2, 3, 12]), demands, capacities, allowed=allowed)
+        worst = [
+            max((job[k] for job in demands), default=0) * shared.per_node / capacity
+            for k, capacity in enumerate(capacities)
+        ]
+        expected = 1 + sum(max(one - 1, 0) for one in worst)
+        assert longest_stretch(shared, len(demands), 12) == pytest.approx(expected)
+        assert longest_stretch(replace(shared, slows=False), len(demands), 12) == 1
 
 
 def test_shapes_of_a_table_are_checked():
