@@ -24,6 +24,7 @@ import itertools
 import math
 import os
 import random
+import re
 import resource
 import signal
 import sys
@@ -292,10 +293,13 @@ def nets_of(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def explained(mutant: Mutant) -> bool:
-    """Return whether `mutants.yaml` explains why no test can kill a mutant, or any mutant of its line."""
-    line = mutant.path.relative_to(ROOT).as_posix(), mutant.before
-    notes = [entry for entry in NOTES["explained"] if (entry["file"], entry["before"]) == line]
-    return any("after" not in entry or mutant.after in entry["after"] for entry in notes)
+    """Return whether `mutants.yaml` explains a mutant: its line, any mutant of the line, or a pattern of changes."""
+    name, change = mutant.path.relative_to(ROOT).as_posix(), f"{mutant.before} -> {mutant.after}"
+    notes = [entry for entry in NOTES["explained"] if (entry["file"], entry["before"]) == (name, mutant.before)]
+    if any("after" not in entry or mutant.after in entry["after"] for entry in notes):
+        return True
+    rules = (rule for rule in NOTES["rules"] if name.startswith(rule["files"]))
+    return any(re.fullmatch(f".*{rule['change']}.*", change) for rule in rules)
 
 
 def test_modules(arguments: argparse.Namespace) -> int:
