@@ -10,6 +10,8 @@ so each trace runs several times.
 The folder keeps slurm.conf and what `sacct` and `sacctmgr` print. swflow imports the accounting records, reads the
 configuration with `swflow import site`, and simulates the jobs with its scheduler. Times are not compressed: a run
 takes about 10 min. Jobs only sleep, so that several runs at the same time do not disturb each other.
+
+The parts of priorities that `sprio` printed are compared with those of swflow, at the recorded starts of jobs.
 """
 
 import argparse
@@ -21,9 +23,10 @@ import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import SimpleQueue
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -32,13 +35,23 @@ from scipy.stats import t as student
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from helpers.slurm import Slurm, Unavailable
+from swflow.compiled.kernel import Handle, Kernel
 from swflow.errors import SwflowError
+from swflow.jobs.table import Workload
 from swflow.log.imported import write_log
 from swflow.log.importers.records import Site
 from swflow.log.importers.sacct import RECOMMENDED, import_sacct
 from swflow.log.slurm.site_file import read_site
+from swflow.scheduling.engine.setup import new_states
+from swflow.scheduling.orders.fair_share import Names, formula_of
+from swflow.scheduling.orders.formula import compile_formula
+from swflow.scheduling.orders.keys import Order
+from swflow.scheduling.problem import prepare
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
+from swflow.scheduling.state.accounts import book_use
+from swflow.scheduling.state.layout import State
+from swflow.scheduling.state.search import queued_key
 from swflow.workload.clean import open_workload
 
 CPUS = 4
@@ -81,6 +94,12 @@ ASSOCIATIONS = "Account,ParentName,User,Share,MaxJobs,GrpJobs,GrpTRES"
 
 #: Columns of `sprio`: job, priority, and its parts by age, fair share, size, and QOS.
 SPRIO = "%i %Y %A %F %J %Q"
+
+#: The options `priority` with the weights of these parts, in this order.
+WEIGHTS = ("age", "fair_share", "size", "qos")
+
+#: Seconds from the first computation of priorities to the start in `sdiag`, as the ages in all runs show (Slurm 22.05).
+LEAD = 1.0
 
 ALL = "PartitionName=main Nodes=ALL Default=YES MaxTime=60 State=UP"
 BACKFILL = "SchedulerType=sched/backfill\nSchedulerParameters=bf_interval=5,bf_resolution=1,sched_interval=2"
@@ -308,13 +327,23 @@ def run(trace: Trace, folder: Path, instance: int) -> None:
             (folder / name).write_text(slurm.run(*command))
 
 
-def compare(folder: Path, nodes: int) -> list[pl.DataFrame]:
-    """
-    Return the waits of a run's jobs in Slurm and in swflow, by the job's position in the trace, for each phase.
+class Recording(NamedTuple):
+    """A recorded run: its jobs, the scheduler, the outcomes, and when the daemon started (seconds since 1970)."""
 
-    The times of Slurm's passes, cycles and priorities depend on when its daemon started, which is the simulation's time
-    0. The records have whole seconds; therefore the jobs are simulated with several fractions of a second.
-    """
+    workload: Workload
+    scheduler: Scheduler
+    recorded: pl.DataFrame
+    began: int
+
+    def moved(self, fraction: float) -> tuple[Workload, float]:
+        """Return the jobs with times from the daemon's start on, a fraction of a second later, and that shift."""
+        later = int(self.workload.header["UnixStartTime"][0]) - self.began + fraction
+        jobs = self.workload.jobs.with_columns(pl.col("submit_time") + later)
+        return self.workload.with_jobs(jobs, {"stage": "phase"}), later
+
+
+def read_run(folder: Path, nodes: int) -> Recording:
+    """Return the recording in a folder, with the scheduler that swflow imports from its configuration."""
     log = folder / "log.parquet"
     imported = import_sacct(str(folder / "sacct.txt"), Site(nodes * CPUS))
     write_log(log, imported.fields, imported.header, imported.history)
@@ -323,11 +352,21 @@ def compare(folder: Path, nodes: int) -> list[pl.DataFrame]:
     recorded, scheduler = simulate(workload, Scheduler(order="log")).sort("job_id"), Scheduler.of("site", site.options)
     began = re.search(r"Data since .*\((\d+)\)", (folder / "sdiag.txt").read_text())
     assert began is not None
-    tables = []
+    return Recording(workload, scheduler, recorded, int(began[1]))
+
+
+def compare(folder: Path, nodes: int) -> list[pl.DataFrame]:
+    """
+    Return the waits of a run's jobs in Slurm and in swflow, by the job's position in the trace, for each phase.
+
+    The times of Slurm's passes, cycles and priorities depend on when its daemon started, which is the simulation's time
+    0. The records have whole seconds; therefore the jobs are simulated with several fractions of a second.
+    """
+    recording, tables = read_run(folder, nodes), []
+    recorded = recording.recorded
     for phase in range(PHASES):
-        later = int(imported.header["UnixStartTime"][0]) - int(began[1]) + phase / PHASES
-        moved = workload.jobs.with_columns(pl.col("submit_time") + later)
-        simulated = simulate(workload.with_jobs(moved, {"stage": "phase"}), scheduler).sort("job_id")
+        workload, later = recording.moved(phase / PHASES)
+        simulated = simulate(workload, recording.scheduler).sort("job_id")
         tables.append(
             pl.DataFrame(
                 {
@@ -340,6 +379,92 @@ def compare(folder: Path, nodes: int) -> list[pl.DataFrame]:
             )
         )
     return tables
+
+
+class Events(NamedTuple):
+    """Starts (``jobs`` 1), ends (-1), and times at which priorities are known (0, with the ``key``), in order."""
+
+    time: np.ndarray
+    jobs: np.ndarray
+    item: np.ndarray
+    key: np.ndarray
+
+
+def _replay(state: State, events: Events) -> int:
+    options = state.options[0]
+    for row in range(events.time.size):
+        now, jobs, item = events.time[row], events.jobs[row], events.item[row]
+        if jobs == 0:
+            events.key[row] = queued_key(state, state.queue, item, now)
+        elif options.accounts:
+            processors = jobs * state.jobs[item].processors
+            book_use(state.usage, item, now, options.half_life, options.calc_period, jobs, processors)
+    return 0
+
+
+REPLAY = Kernel(_replay)
+
+
+def read_sprio(file: Path) -> pl.DataFrame:
+    """Return the parts of priorities that `sprio` printed, and the times."""
+    rows, now = [], 0.0
+    for words in map(str.split, file.read_text().splitlines()):
+        if len(words) == 1:
+            now = float(words[0])
+        elif words:
+            rows.append([now, int(words[0]), 0, *map(int, words[2:])])
+    return pl.DataFrame(rows, ["time", "job_id", "jobs", *WEIGHTS], orient="row")
+
+
+def priorities(folder: Path, nodes: int) -> pl.DataFrame:
+    """
+    Return the parts of priorities in Slurm and in swflow, whose usage is that of the recorded schedule.
+
+    Slurm computes priorities at submissions and every PriorityCalcPeriod minutes, as does swflow. Its clock has whole
+    seconds; therefore what it printed in the second of a computation is left out. So are fair shares of the first
+    period, before which Fair Tree has none.
+    """
+    recording = read_run(folder, nodes)
+    scheduler, (workload, later) = recording.scheduler, recording.moved(LEAD)
+    problem, weights = prepare(workload, scheduler), scheduler.priority or {}
+    period = weights.get("calc_period", 0.0)
+    uses = [
+        recording.recorded.select("job_id", time=pl.col(f"{what}_time") + later, jobs=pl.lit(jobs))
+        for what, jobs in (("end", -1), ("start", 1))
+    ]
+    printed = read_sprio(folder / "sprio.txt").with_columns(pl.col("time") - recording.began + LEAD)
+    table = pl.concat([*uses, printed], how="diagonal_relaxed").sort("time", maintain_order=True)
+    items = problem.table.select("job_id").with_row_index("item").cast(pl.Int64)
+    table = table.join(items, on="job_id", how="left", maintain_order="left")
+    columns = [table[name].to_numpy(writable=True) for name in ("time", "jobs", "item")]
+    found = []
+    for weight in (name for name in WEIGHTS if name in weights):
+        alone: Any = {name: value for name, value in weights.items() if name not in WEIGHTS or name == weight}
+        order = Order(formula=compile_formula(formula_of(scheduler.order, alone, Names(workload))))
+        machine = replace(problem.machines[0], order=order)
+        (state,), _ = new_states(replace(problem, machines=(machine,)))
+        events = Events(*columns, np.zeros(table.height))
+        REPLAY(Handle([state]), Handle([events]))
+        error = -pl.Series(events.key) - table[weight]
+        is_settled = (pl.col("time") % period >= 1) & (pl.col("time") >= period * (weight == "fair_share"))
+        rows = table.select("time", "jobs", part=pl.lit(weight), error=error).filter(pl.col("jobs") == 0)
+        found.append(rows.filter(is_settled) if period else rows)
+    return pl.concat(found)
+
+
+def priority_summary(name: str, trace: Trace, folders: Sequence[Path]) -> pl.DataFrame:
+    """Return a row for each part of the priorities in a trace: swflow's error in points of priority."""
+    error = pl.col("error")
+    table = pl.concat([priorities(folder, trace.nodes) for folder in folders])
+    return table.group_by("part", maintain_order=True).agg(
+        pl.lit(name).alias("trace"),
+        pl.len().alias("compared"),
+        error.abs().max().round(1).alias("largest"),
+        error.mean().round(2).alias("mean"),
+        error.median().round(2).alias("median"),
+        (100 * (error.abs() <= 1).mean()).round(2).alias("percent_within_1"),
+        (100 * ((error - error.median()).abs() <= 1).mean()).round(2).alias("percent_within_1_of_median"),
+    )
 
 
 def order_agreement(table: pl.DataFrame) -> float:
@@ -408,12 +533,16 @@ def main() -> None:
 
         with ThreadPoolExecutor(options.parallel) as pool:
             list(pool.map(run_once, itertools.product(range(1, options.runs + 1), names)))
-    rows = []
+    rows, parts = [], []
     for name in names:
         folders = sorted(file.parent for file in options.keep.glob(f"{name}/*/sacct.txt"))
         rows += [summary(name, TRACES[name], folders)] if folders else []
+        if folders and MULTIFACTOR in TRACES[name].site:
+            parts.append(priority_summary(name, TRACES[name], folders))
     with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_width_chars=200, fmt_str_lengths=40):
         print(pl.DataFrame(rows))
+        if parts:
+            print(pl.concat(parts))
 
 
 if __name__ == "__main__":

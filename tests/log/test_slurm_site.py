@@ -132,6 +132,14 @@ def test_without_the_fair_tree_users_have_shares_of_all(folder):
     assert options["accounts"] == {"physics": {}, "art": {}}
 
 
+def test_a_user_of_the_root_shares_with_the_accounts_next_to_it(folder):
+    (folder / "slurm.conf").write_text(CONF + "PriorityFlags=NO_FAIR_TREE\n")
+    (folder / "assoc.txt").write_text(ASSOC + " root||root|1|||\n")
+    options = read_site(folder / "slurm.conf", associations=folder / "assoc.txt").options
+    # as sshare prints it: physics has 3 of 5 shares, art and root 1 each
+    assert options["user_shares"] == {"alice": 0.4, "bob": 0.4, "root": 0.2}
+
+
 def test_limits_hold_only_if_slurm_enforces_them(folder):
     (folder / "slurm.conf").write_text(CONF.replace("AccountingStorageEnforce=limits,qos\n", ""))
     options = read_site(folder / "slurm.conf", qos=folder / "qos.txt", associations=folder / "assoc.txt").options

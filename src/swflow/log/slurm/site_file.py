@@ -209,36 +209,29 @@ def _raw_share(row: Row) -> int:
 
 def _user_shares(members: Sequence[Row]) -> dict[str, float]:
     """
-    Return the shares of users: in each account, its share times the user's among the users of the account.
+    Return the shares of users: that of the account above times their part there, next to users and accounts.
 
     A user of several accounts has the sum. The column ``parname`` (``ParentName``), if printed, states the account
     above; otherwise all accounts are below the root.
     """
-    accounts = {row.text("account").strip(): row for row in members if not row.text("user")}
-    children: dict[str, list[str]] = {}
-    for name, row in accounts.items():
-        if name != "root":
-            children.setdefault(row.text("parname").strip() or "root", []).append(name)
-
-    norm = {"root": 1.0}
-    waiting = ["root"]
-    while waiting:
-        above = waiting.pop()
-        total = sum(_raw_share(accounts[name]) for name in children.get(above, ()))
-        for name in children.get(above, ()):
-            norm[name] = norm[above] * _raw_share(accounts[name]) / total if total else 0.0
-            waiting.append(name)
-    users: dict[str, list[Row]] = {}
+    below: dict[str, list[Row]] = {}
     for row in members:
+        account = row.text("account").strip()
         if row.text("user"):
-            users.setdefault(row.text("account").strip(), []).append(row)
+            below.setdefault(account, []).append(row)
+        elif account != "root":
+            below.setdefault(row.text("parname").strip() or "root", []).append(row)
     shares: dict[str, float] = {}
-    for account, rows in users.items():
+    waiting = [("root", 1.0)]
+    for account, whole in waiting:
+        rows = below.get(account, [])
         total = sum(map(_raw_share, rows))
         for row in rows:
-            if total and norm.get(account, 0.0) * _raw_share(row) > 0:
-                name = row.text("user")
-                shares[name] = shares.get(name, 0.0) + norm[account] * _raw_share(row) / total
+            name, share = row.text("user"), whole * _raw_share(row) / total if total else 0.0
+            if name:
+                shares[name] = shares.get(name, 0.0) + share
+            else:
+                waiting.append((row.text("account").strip(), share))
     return {name: round(share, 9) for name, share in sorted(shares.items()) if round(share, 9) > 0}
 
 

@@ -9,7 +9,7 @@ from swflow.scheduling.state.layout import State
 from swflow.scheduling.state.queue import NO_JOB, Tree, following
 
 
-def _key(state: State, tree: Tree, item: int, now: float) -> float:
+def queued_key(state: State, tree: Tree, item: int, now: float) -> float:
     """Return the key of a queued job by the formula of a tree."""
     submit, planned, processors = state.jobs[item].submit, state.jobs[item].planned, state.jobs[item].processors
     if state.options[0].shapes:
@@ -53,7 +53,7 @@ def line_up(state: State, tree: Tree, now: float, narrow: int, wide: int, base: 
         if skips and at_limit(state.usage, item, 0):
             rank = following(tree, rank + 1, narrow, wide, base, latest)
             continue
-        size = push(state.line, size, _key(state, tree, item, now) if tree.formula else float(rank), item)
+        size = push(state.line, size, queued_key(state, tree, item, now) if tree.formula else float(rank), item)
         rank = following(tree, rank + 1, narrow, wide, base, latest)
     return size
 
@@ -115,7 +115,7 @@ def _keep_sorted(state: State, number: int, now: float, skips: int) -> None:
         for place in range(one.first, one.first + one.size):
             item = line[place].job
             if _is_queued(state, item):
-                key = _key(state, state.queue, item, now)
+                key = queued_key(state, state.queue, item, now)
                 moves += _insert(line, one.first, size, key, item)
                 size += 1
         one.size = size
@@ -143,7 +143,7 @@ def insert_sorted(state: State, item: int, now: float) -> None:
         return
     one = state.alike[state.alike_of[item]]
     if one.sorted_at == computed_at(now, state.options[0].calc_period):
-        _insert(state.sorted, one.first, one.size, _key(state, state.queue, item, now), item)
+        _insert(state.sorted, one.first, one.size, queued_key(state, state.queue, item, now), item)
     else:
         state.sorted[one.first + one.size].job = item
         one.sorted_at = np.nan
