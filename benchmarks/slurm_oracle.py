@@ -4,9 +4,10 @@ Compare swflow with a real Slurm: run short traces of sleeping jobs on one, and 
     python benchmarks/slurm_oracle.py --runs 5 --keep FOLDER [--traces backfill,qos] [--parallel 8]
     python benchmarks/slurm_oracle.py --only-compare --keep FOLDER
 
-Each trace exercises one mechanism on eight nodes of four CPUs (the last one all of them on ten), which are daemons on
-this machine (Debian's slurm-wlm, slurmdbd, munge and mariadb-server; needs root). A real Slurm does not repeat itself,
-so each trace runs several times.
+Each trace exercises one mechanism on eight nodes of four CPUs; the last two combine all mechanisms, `site` on ten
+nodes. The nodes are daemons on this machine (Debian's slurm-wlm, slurmdbd, munge and mariadb-server; needs root). A
+real Slurm does not repeat itself, so each trace runs several times.
+
 The folder keeps slurm.conf and what `sacct` and `sacctmgr` print. swflow imports the accounting records, reads the
 configuration with `swflow import site`, and simulates the jobs with its scheduler. Times are not compressed: a run
 takes about 10 min. Jobs only sleep, so that several runs at the same time do not disturb each other.
@@ -106,6 +107,11 @@ BACKFILL = "SchedulerType=sched/backfill\nSchedulerParameters=bf_interval=5,bf_r
 LIMITS = "AccountingStorageEnforce=limits,qos"
 CYCLES = "SchedulerType=sched/backfill\nSchedulerParameters=sched_interval=2,"
 MULTIFACTOR = "PriorityType=priority/multifactor\nPriorityCalcPeriod=1"
+COMBINED = (
+    f"{CYCLES}bf_interval=15,bf_resolution=15,bf_max_job_user=3\n{MULTIFACTOR}\nPriorityWeightFairshare=10000\n"
+    "PriorityWeightAge=1000\nPriorityMaxAge=10\nPriorityWeightQOS=3000\nPriorityWeightJobSize=1000\n"
+    f"PriorityDecayHalfLife=00:05:00\n{LIMITS}\n{ALL}"
+)
 
 
 @dataclass(frozen=True)
@@ -258,9 +264,7 @@ TRACES = {
     ),
     "everything": Trace(
         "cycles, fair-share tree, limits and QOS together",
-        f"{CYCLES}bf_interval=15,bf_resolution=15,bf_max_job_user=3\n{MULTIFACTOR}\nPriorityWeightFairshare=10000\n"
-        "PriorityWeightAge=1000\nPriorityMaxAge=10\nPriorityWeightQOS=3000\nPriorityWeightJobSize=1000\n"
-        f"PriorityDecayHalfLife=00:05:00\n{LIMITS}\n{ALL}",
+        COMBINED,
         options=[[*user, qos] for user in BY_USER for qos in QOS],
         setup=(
             *TREE,
@@ -275,9 +279,7 @@ TRACES = {
     ),
     "site": Trace(
         "the same with 500 jobs of 16 users in 20 accounts",
-        f"{CYCLES}bf_interval=15,bf_resolution=15,bf_max_job_user=3\n{MULTIFACTOR}\nPriorityWeightFairshare=10000\n"
-        "PriorityWeightAge=1000\nPriorityMaxAge=10\nPriorityWeightQOS=3000\nPriorityWeightJobSize=1000\n"
-        f"PriorityDecayHalfLife=00:05:00\n{LIMITS}\n{ALL}",
+        COMBINED,
         options=[[f"--uid={name}", qos] for name in SITE_USERS for qos in QOS],
         setup=(
             *SITE_ACCOUNTS,

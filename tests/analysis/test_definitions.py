@@ -170,8 +170,8 @@ def test_a_parameter_changes_one_option(name, options, value, expected):
 
 
 def test_without_users_there_is_no_limit_of_users():
-    nobody = site().jobs.with_columns(user_id=pl.lit(None, pl.Int64))
-    assert PARAMETERS["user_jobs"].apply({}, Workload(nobody, Machine.of(100), "site"), 30.0) is None
+    unowned = site().jobs.with_columns(user_id=pl.lit(None, pl.Int64))
+    assert PARAMETERS["user_jobs"].apply({}, Workload(unowned, Machine.of(100), "site"), 30.0) is None
 
 
 # -- statistics

@@ -108,9 +108,9 @@ def calibrate(workload: Workload, options: Mapping[str, Any], weeks: int = 4, te
 
     One value at a time is changed, the one that lowers the error most, until none does. The error is the mean absolute
     difference between the recorded and simulated mean waits of each week. The last values are taken whose error is
-    lower than that of the given options in every quarter of the weeks: what fits one busy month only would make the
-    following weeks worse. Every simulation begins with the log, so that the queue is filled; jobs
-    of the following weeks do not affect the fit.
+    lower than that of the given options in every quarter of the weeks, because what fits one busy month only can make
+    the following weeks worse. Every simulation begins with the log, so that the queue is filled; jobs of the following
+    weeks do not affect the fit.
 
     Parameters
     ----------

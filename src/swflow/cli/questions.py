@@ -255,7 +255,7 @@ def calibrate(
     """
     Fit what no file of a site states to some weeks of its log, and measure the scheduler on the following weeks.
 
-    Fitted are the delay of events, the usable share of the machine, and limits of users. A value is only taken if it
+    The fit varies limits of users, the usable share of the machine, and the delay of ends. A value is only taken if it
     brings the weekly mean waits closer to the recorded ones in every quarter of the weeks. Columns: mean waits (s) as
     recorded, before and after the fit; weekly: mean absolute error of the weekly mean waits (s), before and fitted;
     distance: Kolmogorov-Smirnov, of the waits (0: identical), before and fitted; order: Kendall's tau of the starts

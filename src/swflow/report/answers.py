@@ -144,7 +144,7 @@ class Headline(NamedTuple):
         needed = [(claim.blocks_needed, claim) for claim in undecided if claim.blocks_needed is not None]
         if not needed:
             too_few = any(claim.word == TOO_FEW_WEEKS for claim in undecided)
-            return f"An interval needs at least {FEWEST_WEEKS} weeks." * too_few
+            return f"An interval needs at least {FEWEST_WEEKS} weeks." if too_few else ""
         blocks, claim = min(needed, key=lambda found: found[0])
         there, basis = (claim.verdict.blocks, claim.verdict.basis) if claim.verdict else (0, "weeks")
         if blocks > _MOST_BLOCKS:

@@ -196,7 +196,7 @@ def _study_page(source: Source, study: Study) -> Page:
         papers = _study_papers(source, study)
     asked = _asked_figures(source, study)
     has_own = bool(papers or asked)
-    generic = _run_sections(source, study, "Show the figures of its runs" * has_own)
+    generic = _run_sections(source, study, "Show the figures of its runs" if has_own else "")
     names = ("metrics", "further_metrics", "comparisons", "replicates", "fairness", "schedulers")
     sections = [
         *papers,

@@ -246,7 +246,8 @@ def ends_pass(state: State, item: int, now: float) -> bool:
     Return whether a job beyond a limit ends a pass of Slurm's main scheduler.
 
     The scheduler tests limits of running jobs first, then whether a job fits, and limits of processors last
-    (`select_nodes` and `acct_policy_job_runnable_pre_select` in src/slurmctld).
+    (`select_nodes` and `acct_policy_job_runnable_pre_select` in src/slurmctld). Slurm goes on to later jobs, however:
+    `_schedule` closes a partition for such a job only with ``assoc_limit_stop``.
     """
     if state.options[0].backfill != SLURM or at_limit(state.usage, item, 0):
         return False
