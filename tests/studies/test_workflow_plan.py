@@ -135,9 +135,13 @@ def test_replicates_of_a_model_draw_from_the_fit_of_their_own_parent(config):
 
 def test_figures_are_made_from_the_runs_that_they_show(config):
     """Verdicts on differences are corrected for all comparisons of a log."""
-    study = config["studies"]["one"] | {"figures": ["bubbles"]}
+    study = config["studies"]["one"] | {"figures": ["bubbles", "waits", "timeline"]}
     other = {"logs": ["A"], "figures": ["difference"],
              "runs": [{"workloads": ["A"], "schedulers": ["easy", "fcfs"]}]}  # fmt: skip
+    third = study | {"figures": ["bubbles"]}
+    plan = Workflow(config | {"studies": {"one": study, "two": other, "three": third}})
+    drawn = {group: list(figures) for group, figures in plan.plans["figures"].items()}
+    assert drawn["two/A"] == ["two/A-difference", "three/A-bubbles"]  # one process draws a few figures of a log
     plan = Workflow(config | {"studies": {"one": study, "two": other}})
     shown = {figures.group: figures.shown(NONE) for figures in plan.figures}
     runs = [f"{name}/{scheduler}" for name in ("A", "A+draw", "A+draw@1") for scheduler in plan.runs[name]]

@@ -46,6 +46,9 @@ VERDICTS = Path("results/verdicts")
 #: The folders of results that a later config may need again: `snakemake prune` removes what the present one does not.
 FORMER = ("logs", "workloads", "models", "runs", "sweeps", "bounds")
 
+#: Figures that one job draws at most, unless a study has more of a log; a process needs a second before its first one.
+_DRAWN_TOGETHER = 3
+
 #: Memory (MB) of the Snakemake processes that start a batch job, and that start a job of a group within it.
 SNAKEMAKE = 500
 
@@ -454,10 +457,18 @@ class Workflow:
 
     @property
     def _groups(self) -> dict[str, dict[str, Config]]:
-        """The figures of each study that show a log, ``STUDY/LOG``."""
-        groups: dict[str, dict[str, Config]] = {}
+        """The figures of a study that show a log, with those of the log's next studies if there are few: STUDY/LOG."""
+        by_study: dict[str, dict[str, dict[str, Config]]] = {}
         for name, options in self.drawn.items():
-            groups.setdefault(f"{name.partition('/')[0]}/{log_of(options['log'])}", {})[name] = options
+            of_log = by_study.setdefault(log_of(options["log"]), {})
+            of_log.setdefault(name.partition("/")[0], {})[name] = options
+        groups: dict[str, dict[str, Config]] = {}
+        for log, studies in by_study.items():
+            group: dict[str, Config] = {}
+            for study, figures in studies.items():
+                if not group or len(group) + len(figures) > _DRAWN_TOGETHER:
+                    group = groups.setdefault(f"{study}/{log}", {})
+                group |= figures
         return groups
 
     def _shown(self, figures: Mapping[str, Config], wildcards: Any) -> list[str]:
