@@ -127,6 +127,7 @@ def test_the_example_of_the_paper():
 
 OUTCOMES = pl.DataFrame({"job_id": [1, 2], "start_time": [0.0, 5.0], "end_time": [9.0, 9.0], "places": ["0-1", "2,4"]})
 DEMANDS = pl.DataFrame({"job_id": [1, 2], "io": [1.0, 2.0]})
+MANY = OUTCOMES.head(1).drop("job_id").join(pl.DataFrame({"job_id": range(99, 9, -1)}), how="cross")
 
 
 @pytest.mark.parametrize(
@@ -136,6 +137,9 @@ DEMANDS = pl.DataFrame({"job_id": [1, 2], "io": [1.0, 2.0]})
         (OUTCOMES, DEMANDS.drop("job_id"), "shadows: the demands lack job_id"),
         (OUTCOMES, DEMANDS.head(1), "shadows: job 2 has no row of demands"),
         (OUTCOMES.with_columns(places=pl.Series(["0-1", "2,8"])), DEMANDS, "job 2 is on processor 8 of 8"),
+        (OUTCOMES.with_columns(places=pl.Series(["0-1", "5,4-2"])), DEMANDS, "job 2 has places '4-2'; they are ranges"),
+        (OUTCOMES.with_columns(places=pl.Series(["0-1", "-1"])), DEMANDS, "job 2 has places '-1'; they are ranges"),
+        (MANY, DEMANDS, "shadows: job 99 has no row of demands"),
         (OUTCOMES.with_columns(end_time=pl.Series([9.0, None])), DEMANDS, "job 2 has no finite start and end"),
         (OUTCOMES.with_columns(start_time=pl.Series([0.0, float("nan")])), DEMANDS, "job 2 has no finite start"),
         (OUTCOMES.with_columns(places=pl.Series(["0-1", None])), DEMANDS, "the processors of 1 jobs are not known"),
