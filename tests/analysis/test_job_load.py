@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from swflow.analysis.heatmap import heatmap
 from swflow.analysis.job_load import Loads, loads_of
+from swflow.errors import SwflowError
 
 #: Time origins: 0, a later one, an earlier one, and one so large that few bits remain for fractions of a second.
 ORIGINS = (0.0, 1e7, -5e5, 1e12)
@@ -87,3 +88,10 @@ def test_the_peak_counts_starts_after_ends_at_the_same_instant():
     })  # fmt: skip
     assert loads_of(outcomes, 4).peak_processors == 5
     assert loads_of(outcomes.head(0), 4).peak_processors == 0
+
+
+@pytest.mark.parametrize("name", ["submit_time", "start_time", "end_time", "processors"])
+def test_columns_that_are_no_numbers_are_refused(name):
+    columns = {key: [1] for key in ("submit_time", "start_time", "end_time", "processors")}
+    with pytest.raises(SwflowError, match=f"outcomes: column {name} has type String; expected numbers"):
+        loads_of(pl.DataFrame(columns | {name: ["one"]}), 4)

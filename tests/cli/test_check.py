@@ -186,6 +186,13 @@ def test_the_extent_of_use_beyond_the_machine_decides_severity_and_causes(jobs_o
     assert [name for name, text in CAUSES.items() if text in found.message] == sorted(causes, key=[*CAUSES].index)
 
 
+def test_shares_of_less_than_a_second():
+    columns = {"submit_time": 0.0, "wait_time": 0.0, "run_time": 0.5, "processors": 8, "requested_time": 0.5}
+    table = pl.DataFrame([{"job_id": number} | columns for number in (1, 2)])
+    found = {each.check: each for each in check_workload(Workload(table, Machine.of(8), "log"))}
+    assert "for 100 % of the time; recorded utilization 2." in found["use-beyond-machine"].message
+
+
 def test_boundaries_of_use_ids_and_percentages():
     assert severity("never-full", [{"allocated_processors": 4}]) is None
     assert severity("never-full", [{"allocated_processors": 3}]) == "note"

@@ -230,7 +230,6 @@ def _use_of_resources(log: _Log) -> Iterator[Finding]:
         units = log.machine.resources.get(name)
         start, run = used["start"].to_numpy(), used["run_time"].to_numpy()
         use = use_of(start, start + run, used["demand"].cast(pl.Int64).to_numpy(), units or 0)
-        share = 100 * use.beyond / use.span if use.span else 0.0
         if units is None:
             text = (
                 f"{used.height:,} jobs demand {name}, up to {use.peak:,} at once by the recorded times; simulations "
@@ -238,6 +237,7 @@ def _use_of_resources(log: _Log) -> Iterator[Finding]:
             )
             yield log.finding(f"unknown-{name}", "note", text)
         elif use.peak > units:
+            share = 100 * use.beyond / use.span
             text = (
                 f"by the recorded times {use.peak:,} of {units:,} {name} were in use on {log.when(use.moment)}; beyond "
                 f"the machine for {share:.3g} % of the time"
@@ -265,17 +265,17 @@ def _use(log: _Log) -> Iterator[Finding]:
             text = f"never more than {peak:,} of {machine:,} processors were busy: is the machine that large?"
             yield log.finding("never-full", "note", text)
         return
-    used = area / (machine * total) if total else 0.0
+    used, share = area / (machine * total), beyond / total
     running = ran.filter((pl.col("start") <= moment) & (pl.col("start") + pl.col("run") > moment))
     widest = running.sort("processors", descending=True).head(3)["job_id"].to_list()
     text = (
         f"by the recorded times {peak:,} of {machine:,} processors were busy on {log.when(moment)}, by "
         f"{running.height:,} jobs (the widest: {', '.join(map(str, widest))}); beyond the machine for "
-        f"{100 * beyond / max(total, 1):.3g} % of the time; recorded utilization {used:.3g}. "
-        f"Likely: {_likely_causes(log, ran, peak, beyond / max(total, 1))}"
+        f"{100 * share:.3g} % of the time; recorded utilization {used:.3g}. "
+        f"Likely: {_likely_causes(log, ran, peak, share)}"
     )
-    slight = peak < 1.02 * machine or beyond < 0.001 * total
-    grave = used > 1 or (peak >= 1.2 * machine and beyond > 0.05 * total)
+    slight = peak < 1.02 * machine or share < 0.001
+    grave = used > 1 or (peak >= 1.2 * machine and share > 0.05)
     severity = "error" if grave else "note" if slight else "warning"
     yield Finding("use-beyond-machine", severity, text, running.height, running["job_id"][0], log.moment(moment))
 
