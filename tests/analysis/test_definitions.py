@@ -12,7 +12,7 @@ from scipy.optimize import linear_sum_assignment
 from swflow.analysis import calibration, intervals, multiple_testing, resampling, sample_size
 from swflow.analysis import fidelity as trust
 from swflow.analysis.calibration import PARAMETERS
-from swflow.analysis.comparison import Comparison, compare
+from swflow.analysis.comparison import Comparison, by_tenths, compare
 from swflow.analysis.heatmap import BINS_PER_DECADE, LOAD_BINS, Heatmap
 from swflow.analysis.metrics import Middle
 from swflow.analysis.moldable import CHECKED, model_checks
@@ -80,16 +80,26 @@ def require_as_defined(a: dict[tuple[int, int], int], b: dict[tuple[int, int], i
 def test_comparisons_equal_their_definition():
     rng = np.random.default_rng(1)
     for _ in range(60):
-        loads, values = rng.integers(1, 4), rng.integers(1, 9)
+        loads, values = rng.integers(1, 4), rng.integers(1, 11)
         maps = [
             {(30 + int(rng.integers(loads)) * 7, int(rng.integers(values))): int(rng.integers(1, 90)) for _ in range(9)}
             for _ in range(2)
         ]
         require_as_defined(*maps)
+    require_as_defined({(5, 9): 1, (62, 2): 1}, {(5, 9): 1, (62, 3): 1})  # ten bins of values, as many as tenths
     for few in (27, 28):  # the critical distance of 200 jobs is 0.1358
         require_as_defined({(5, 3): 200 - few, (5, 0): few}, {(5, 3): 200})
     for against in (9, 10, 11):  # percent of the area
         require_as_defined({(5, 0): 1000 - 10 * against, (5, 8): 10 * against}, {(5, 4): 1000})
+    for middle in (17, 18, 19):  # areas of 9 and 1 if it is 18
+        require_as_defined({(5, 0): 500, (5, 20): 500}, {(5, middle): 1000})
+
+
+def test_comparisons_need_tenths_of_the_load_and_jobs():
+    a, b = map_of({(5, 2): 30, (62, 3): 90}, 4), map_of({(5, 3): 60, (69, 1): 70}, 4)
+    assert compare(by_tenths(a), by_tenths(b)) == compare(a, b)
+    for pair in ((a, map_of({}, 1)), (map_of({}, 9), a)):
+        assert compare(*pair) == Comparison(0.0, 0.0, 0.0, 0.0, None)
 
 
 def test_the_distance_moves_jobs_by_tenths_of_the_load_and_quarters_of_a_decade():
@@ -221,6 +231,7 @@ def test_weights_of_weeks_are_half_sums_of_exponential_variables_that_neighbors_
     correlation = np.corrcoef(weights)
     assert np.diag(correlation, 1).mean() == pytest.approx(0.5, abs=0.03)
     assert np.abs(np.diag(correlation, 2)).mean() < 0.05 and abs(np.diag(correlation, 5).mean()) < 0.02
+    assert np.abs(np.triu(correlation, 2)).max() < 0.2  # weeks before the log begins have weights of their own
     assert weights.shape[1] == resampling.SAMPLES
 
 
@@ -251,7 +262,7 @@ def test_sampled_scores_are_those_of_repeated_jobs():
             found = intervals.score_of(*(resampling.distribution_of(run, measure) for run in runs))
             patch.setattr(intervals, "_estimate", lambda value, sampled, *_: sampled)
             sampled = intervals.score_of(*(resampling.distribution_of(run, measure) for run in runs))
-        assert found.blocks == 3
+        assert found.blocks == 3 and not found.is_ratio and found.base is None
         alone = resampling.distribution_of(runs[0].with_columns(submit_time=np.arange(40) * WEEK), measure)
         assert alone.by_week.shape[0] == alone.weeks.size == 40
         for weights, score in zip(times, sampled, strict=True):
@@ -308,7 +319,9 @@ def test_estimates_at_their_boundaries():
     for skewness, weeks, expected in ((0.35, 25, False), (0.36, 25, True), (0.36, 16, False), (0.38, 16, True)):
         assert intervals.Estimate(1.0, 0.1, weeks, 9, skewness=-skewness).is_uneven is expected
     assert intervals._estimate(1.0, np.array([math.nan, 1.0]), 9, False).error is None
-    assert intervals._estimate(1.0, np.array([1.0, 1.0 + 1e-12]), 9, False).error == 0
+    for value, *samples in ((1.0, 1.0, 1.0 + 1e-12), (0.0, 1.0, 1.0 + 1e-12), (1.0, 0.0, 1e-12), (0.0, 0.0, 0.0)):
+        rounded = intervals._estimate(value, np.array(samples), 9, False)
+        assert rounded.error == rounded.skewness == 0
     assert intervals.Estimate(-1.0, 0.0, 9, 8).p == 0
     for value, expected in ((1.0, "base is better"), (-1.0, "variant is better")):
         half = intervals.student(8)
@@ -324,6 +337,9 @@ def test_estimates_at_their_boundaries():
     weeks = np.arange(4)
     small, large = (resampling.Resampled(one, np.array([one, 2 * one]), weeks) for one in (0.25, 0.5))
     assert intervals.difference_of(small, large).is_ratio
+    nothing = resampling.Resampled(math.nan, np.full(2, math.nan), weeks)
+    assert intervals.difference_of(nothing, nothing).equal
+    assert not intervals.difference_of(nothing, large).equal and not intervals.difference_of(large, nothing).equal
     for zero in (small._replace(value=0.0), small._replace(sampled=np.array([0.0, 0.5]))):
         assert not intervals.difference_of(zero, large).is_ratio and not intervals.difference_of(large, zero).is_ratio
     found = intervals.Estimate(0.0, 1.0, 50, 49)
