@@ -39,8 +39,8 @@ def test_a_consistent_log_has_no_findings():
 
 def test_use_beyond_the_machine_states_time_jobs_and_cause():
     crowd = [{"submit_time": 7200, "allocated_processors": 8, "run_time": 3600} for _ in range(3)]
-    found = findings({}, *crowd, {"submit_time": 86400})["use-beyond-machine"]
-    assert found.severity == "warning"
+    found = findings({"run_time": 3600, "requested_time": 3600}, *crowd, {"submit_time": 86400})["use-beyond-machine"]
+    assert found.severity == "warning"  # the job that ends at that time does not run any more
     assert "24 of 8 processors were busy on 2024-01-08 10:00 UTC, by 3 jobs (the widest: 2, 3, 4)" in found.message
     assert (found.jobs, found.first_job_id, str(found.moment)) == (3, 2, "2024-01-08 10:00:00")
     found = findings(*crowd)["use-beyond-machine"]
@@ -71,8 +71,9 @@ def test_widths_waits_and_ids():
     assert list(silent) == ["no-wait-times"]
     overlapping = findings({"run_time": 600}, {"job_id": 1, "submit_time": 3700}, {"allocated_processors": 8})
     assert overlapping["overlapping-steps"].jobs == 1
+    assert overlapping["overlapping-steps"].message.startswith("1 job ids are on 2 lines; 1 overlap another job")
     apart = findings({}, {"job_id": 1}, {"allocated_processors": 8})
-    assert "repeated-job-ids" in apart
+    assert apart["repeated-job-ids"].message.startswith("1 job ids are on 2 lines; none overlaps")
 
 
 def test_clocks_gaps_and_estimates():
@@ -85,6 +86,7 @@ def test_clocks_gaps_and_estimates():
     assert "10.0 days" in found["gaps"].message
     found = findings(*[{"requested_time": None if number < 2 else 90} for number in range(10)])
     assert (found["missing-estimates"].severity, found["missing-estimates"].jobs) == ("warning", 2)
+    assert "2 jobs (20 %) have no estimate" in found["missing-estimates"].message
     assert findings(*[{"run_time": 600}] * 5)["past-estimates"].severity == "warning"
 
 
@@ -110,6 +112,7 @@ def test_shares_of_estimates_decide_the_severity():
     [
         (900, 600, 3 * 86400, None), (900, 600, 3 * 86400 + 1, "warning"), (900, 4000, 3 * 86400 + 1, "note"),
         (3600, 300, 149 * 3600, None), (3600, 300, 149 * 3600 + 1, "warning"), (1, 1, 1, None), (1, 2, 10**6, None),
+        (900, 2594, 3 * 86400 + 1, "warning"), (900, 2595, 3 * 86400 + 1, "note"),
     ],
 )  # fmt: skip
 def test_a_gap_lasts_days_and_many_mean_intervals(interval, count, gap, expected):
@@ -184,6 +187,27 @@ def test_the_extent_of_use_beyond_the_machine_decides_severity_and_causes(jobs_o
     widest = sorted(enumerate(jobs_of_log, 1), key=lambda job: -job[1][0])[:3]
     assert f"(the widest: {', '.join(str(number) for number, _ in widest)})" in found.message
     assert [name for name, text in CAUSES.items() if text in found.message] == sorted(causes, key=[*CAUSES].index)
+
+
+def test_jobs_with_an_unknown_time_or_width_use_nothing():
+    rows = [{"submit_time": 7200, "allocated_processors": 8, "run_time": 3600, "requested_time": 3600}] * 3
+    expected = findings(*rows)["use-beyond-machine"]
+    for name in ("run_time", "allocated_processors", "wait_time"):
+        found = findings(*rows, {"submit_time": 7200, "allocated_processors": 8, "run_time": 3600} | {name: None})
+        assert found["use-beyond-machine"] == expected, name
+
+
+@pytest.mark.parametrize("start", [-8 * 10**10, 8 * 10**10, 3 * 10**11, 10**30])
+def test_times_beyond_the_calendar_are_seconds(start):
+    found = findings({"wait_time": -5}, header={"MaxProcs": ["8"], "UnixStartTime": [str(start)]})["negative-waits"]
+    assert (found.moment is not None) == (start == 8 * 10**10)
+
+
+def test_repeated_ids_overlap_by_their_starts():
+    first = {"submit_time": 100, "wait_time": 500, "run_time": 60}
+    for start, expected in ((659, "overlapping-steps"), (660, "repeated-job-ids")):
+        found = findings(first, {"job_id": 1, "submit_time": 200, "wait_time": start - 200}, {"job_id": 3})
+        assert {"overlapping-steps", "repeated-job-ids"} & found.keys() == {expected}
 
 
 def test_shares_of_less_than_a_second():

@@ -65,9 +65,12 @@ class _Log:
     def moment(self, seconds: float | None) -> datetime | None:
         """Return a time of the log as a date and time."""
         start = header_number(self.header, "UnixStartTime")
-        if start is None or seconds is None or not -(10**11) < start + seconds < 10**11:
+        if start is None or seconds is None:
             return None
-        return datetime.fromtimestamp(round(start + seconds), UTC).replace(tzinfo=None)
+        try:
+            return datetime.fromtimestamp(round(start + seconds), UTC).replace(tzinfo=None)
+        except (ValueError, OverflowError, OSError):
+            return None  # not between the years 1 and 9999
 
     def when(self, seconds: float) -> str:
         """Return a time of the log as text."""
@@ -290,13 +293,12 @@ def _likely_causes(log: _Log, ran: pl.DataFrame, peak: int, share: float) -> str
     machine = log.machine.processors
     causes = []
     parts = ran["partition_id"].drop_nulls().unique().to_list()
-    if len(parts) > 1:
-        peaks = [_used(ran.filter(partition_id=part), machine).peak for part in parts]
-        if max(peaks) <= machine < sum(peaks):
-            causes.append(
-                f"{len(parts)} partitions, each of which stays within the machine: are they separate machines, and "
-                "is the stated size that of one?"
-            )
+    peaks = [_used(ran.filter(partition_id=part), machine).peak for part in parts]
+    if max(peaks, default=0) <= machine < sum(peaks):
+        causes.append(
+            f"{len(parts)} partitions, each of which stays within the machine: are they separate machines, and "
+            "is the stated size that of one?"
+        )
     nodes = header_number(log.header, "MaxNodes")
     if nodes == machine and header_number(log.header, "MaxProcs") is None:
         causes.append(
@@ -365,11 +367,9 @@ def _estimates(log: _Log) -> Iterator[Finding]:
 
 def _sorted(jobs: pl.DataFrame, first: str, second: str) -> pl.DataFrame:
     """Return jobs sorted by two columns; unchanged if they are already sorted."""
-    if not jobs[first].null_count() and not jobs[second].null_count():
-        one, two = (jobs[name].to_numpy() for name in (first, second))
-        if ((one[1:] > one[:-1]) | ((one[1:] == one[:-1]) & (two[1:] >= two[:-1]))).all():
-            return jobs
-    return jobs.sort(first, second)
+    one, two = (jobs[name].to_numpy() for name in (first, second))  # null values become NaN, which is not sorted
+    is_sorted = ((one[1:] > one[:-1]) | ((one[1:] == one[:-1]) & (two[1:] >= two[:-1]))).all()
+    return jobs if is_sorted else jobs.sort(first, second)
 
 
 def _gaps(log: _Log) -> Iterator[Finding]:
