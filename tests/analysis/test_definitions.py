@@ -182,6 +182,7 @@ def site(**machine) -> Workload:
     [
         ("size", {}, 0.95, {"unavailable": ({"from": 50.0, "until": None, "processors": 5},)}),
         ("size", {}, 0.8, {"unavailable": ({"from": 50.0, "until": None, "processors": 10},)}),  # the widest job fits
+        ("size", {}, 0.99, {"unavailable": ({"from": 50.0, "until": None, "processors": 1},)}),
         ("size", {}, 0.995, None),
         ("size", {"unavailable": ["w"]}, 0.9, {"unavailable": ("w", {"from": 50.0, "until": None, "processors": 10})}),
         ("size", {"clusters": [{"processors": 9, "order": "sjf"}]}, 0.9,

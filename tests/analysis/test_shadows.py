@@ -60,9 +60,9 @@ def schedules(draw_):
     free = [0] * machine.processors
     jobs = []
     for number in range(draw_(st.integers(1, 12))):
-        chosen = sorted(draw_(st.sets(st.integers(0, machine.processors - 1), min_size=1)))
+        chosen = sorted(draw_(st.sets(st.integers(0, machine.processors - 1), min_size=1, max_size=5)))
         start = max(free[place] for place in chosen) + draw_(st.integers(0, 3))
-        end = start + draw_(st.integers(0, 5))
+        end = start + draw_(st.sampled_from([0, 1, 2, 5, 9]))
         for place in chosen:
             free[place] = end
         demand = st.none() | st.integers(0, 5)
@@ -154,6 +154,15 @@ def test_only_resources_with_capacity_and_demand_count():
     assert shadows(OUTCOMES, DEMANDS, Machine(8, 2, {"memory": 1}))["penalty"].sum() == 0
     assert "io" not in shadows(OUTCOMES, DEMANDS, Machine(8, 2)).columns
     assert shadows(OUTCOMES.clear(), DEMANDS, Machine(8, 2, {"io": 1})).is_empty()
+
+
+def test_a_job_without_a_duration_divides_no_shadow():
+    instant = pl.DataFrame({"job_id": [3], "start_time": [4.0], "end_time": [4.0], "places": ["3"]})
+    demands = pl.concat([DEMANDS, pl.DataFrame({"job_id": [3], "io": [9.0]})])
+    machine = Machine(8, 2, {"io": 4})
+    found = shadows(pl.concat([OUTCOMES, instant]), demands, machine)
+    assert found.equals(shadows(OUTCOMES, DEMANDS, machine))
+    assert penalty_times(instant, found)["penalty_time"].to_list() == [0]
 
 
 def test_ranges_of_places():
