@@ -324,6 +324,9 @@ def test_jobs_without_a_load_or_value_do_not_count():
 
 
 def test_differences_without_a_ratio():
+    for blocks, freedom in ((1, 1), (2, 1), (3, 2)):
+        for basis, overlap in (("weeks", 1.5), ("replicates", 1)):
+            assert intervals.of_interval(-3.0, -0.9, 0.2, blocks, basis, 30.0).freedom == freedom / overlap
     apart = intervals.of_interval(-30.0, -0.9, 0.2, 20, "weeks", 30.0)
     assert apart.error * intervals.student(apart.freedom) == pytest.approx(30 * 1.1 / 2)
     assert not intervals.of_interval(-10.0, -1.0, 0.2, 20, "weeks", 30.0).is_ratio

@@ -6,7 +6,7 @@ import pytest
 from helpers.cli import call
 from swflow.analysis.plausibility import check_log, check_workload
 from swflow.jobs.machine import Machine
-from swflow.jobs.table import SWF_FIELDS, Workload
+from swflow.jobs.table import SWF_FIELDS, Workload, write_workload
 from swflow.workload.clean import prepared
 
 HEADER = {"MaxProcs": ["8"], "UnixStartTime": ["1704700800"], "User": ["1 ada", "2 bob"]}
@@ -229,6 +229,9 @@ def test_boundaries_of_use_ids_and_percentages():
     assert "1 jobs (1 %)" in findings(*rows[:-1])["unknown-waits"].message
     assert "by up to 5 s" in findings({"wait_time": -2}, {"wait_time": -5})["negative-waits"].message
     assert severity("no-run-time", [{"run_time": 1}]) is None
+    found = findings(*[{"run_time": 0, "wait_time": 50}, {"run_time": 0, "wait_time": 70}, {"run_time": None}, {}] * 25)
+    assert found["no-run-time"].message.startswith("75 jobs (75 %) have no run time; cleaning removes them. 50 of them")
+    assert "their waits, 60 s in the mean" in found["no-run-time"].message
 
 
 def test_a_flurry_names_the_user_and_how_to_remove_it():
@@ -260,6 +263,15 @@ def test_the_command_checks_logs_before_cleaning(tmp_path, monkeypatch, capfd):
     assert call("check", "log.swf", "--strict") == 1
     assert call("check", "nothing.swf") == 1
     assert "nothing.swf: no such file" in capfd.readouterr().err
+
+
+def test_a_workload_is_checked_on_its_machine_or_the_given_one(tmp_path):
+    workload = Workload(prepared(jobs({}, {"allocated_processors": 8})), Machine.of(8), "log", HEADER)
+    write_workload(workload, tmp_path / "log.parquet")
+    found, machine, count = check_log(tmp_path / "log.parquet")
+    assert (found, machine, count) == (check_workload(workload), Machine.of(8), 2)
+    found, machine, _ = check_log(tmp_path / "log.parquet", 7)
+    assert machine.processors == 7 and "wider-than-machine" in {each.check for each in found}
 
 
 @pytest.mark.parametrize(("processors", "expected"), [(None, "unknown-machine"), (20, None)])
