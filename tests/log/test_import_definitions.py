@@ -3,6 +3,7 @@
 import itertools
 import random
 import re
+from datetime import UTC, datetime, timedelta
 
 import polars as pl
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from swflow.errors import SwflowError
 from swflow.log.imported import names_of
 from swflow.log.importers.lines import Layout, matches, read_records
+from swflow.log.importers.pbs import import_pbs
 from swflow.log.importers.records import ImportedLog, Site, Tally, make_log, read_key
 from swflow.log.importers.sacct import import_sacct, is_accounting, is_headless
 from swflow.log.importers.slurm import kilobytes, licenses, predecessors, seconds
@@ -334,8 +336,10 @@ def test_job_completions(tmp_path):
         completion(JobId="30", TimeLimit="UNLIMITED", JobState="TIMEOUT", Tres=""),
         "JobId=31 JobState=COMPLETED",
         completion(JobId="32", SubmitTime=None),
+        completion(JobId="40", HetJobId="39"),
+        completion(JobId="41", ArrayTaskId="3"),
     )
-    assert jobs.keys() == {"7", "8", "9_2", "10", "20", "30"}
+    assert jobs.keys() == {"7", "8", "9_2", "10", "20", "30", "40", "41"}
     for name in ("8", "10"):
         of_job = {key: value for key, value in jobs[name].items() if key not in ("job_id", "site_job_id")}
         assert of_job == {key: jobs["7"][key] for key in of_job} | {"executable_id": of_job["executable_id"]}
@@ -352,6 +356,380 @@ def test_job_completions(tmp_path):
     assert log.tally.notes["tasks of arrays"] == (1, 5)
     with pytest.raises(SwflowError, match="no valid record of jobcomp/filetxt"):
         completions(tmp_path, "JobId=1 Name=x")
+
+
+# -- PBS
+
+
+def pbs(tmp_path, *records: str, site: Site | None = None) -> ImportedLog:
+    (tmp_path / "pbs.txt").write_text("\n".join(records) + "\n")
+    return import_pbs(str(tmp_path / "pbs.txt"), site or Site())
+
+
+def ended(job: str = "1.f", hosts: str = "n1/0", **changed: str) -> str:
+    """Return the record of a job that ran from 100 to 200."""
+    values = {"user": "a", "ctime": "50", "start": "100", "end": "200", "exec_host": hosts} | changed
+    return f"01/08/2024 09:10:00;E;{job};" + " ".join(f"{name}={value}" for name, value in values.items() if value)
+
+
+def test_places_and_requests_of_pbs_equal_their_definitions(tmp_path):
+    """A host with a factor has this many processors; otherwise each of its numbers is one."""
+    rng = random.Random(3)
+    expected, rows = [], []
+    for job in range(40):
+        hosts, processors = [], 0
+        for host in rng.sample(range(9), rng.randint(1, 4)):
+            factor = rng.choice([None, None, rng.randint(1, 9)])
+            parts = [(low, low + rng.randint(0, 3)) for low in range(0, 4 * rng.randint(1, 3), 4)]
+            processors += factor or sum(high - low + 1 for low, high in parts)
+            text = ",".join(str(low) if low == high else f"{low}-{high}" for low, high in parts)
+            hosts.append((f"n{host}/{text}" + (f"*{factor}" if factor else ""), host))
+        chunks = [(rng.randint(1, 3), rng.choice([None, rng.randint(1, 4)]), rng.choice([None, rng.randint(1, 2)]))
+                  for _ in range(rng.randint(1, 3))]  # fmt: skip
+        key, cpus, gpus = rng.choice([("select", "ncpus", "ngpus"), ("nodes", "ppn", "gpus")])
+        request = "+".join(
+            f"{count}:x" + (f":{cpus}={each}" if each else "") + (f":{gpus}={some}" if some else "")
+            for count, each, some in chunks
+        )
+        rows.append(ended(f"{job}.f", "+".join(text for text, _ in hosts), **{f"Resource_List.{key}": request}))
+        requested = sum(count * (each or 1) for count, each, _ in chunks)
+        with_gpus = sum(count * (some or 0) for count, _, some in chunks)
+        expected.append((processors, requested, len(hosts), with_gpus or None))
+    log = pbs(tmp_path, *rows)
+    names = ("allocated_processors", "requested_processors", "nodes", "gpus")
+    assert log.fields.select(names).rows() == expected
+    assert log.tally.notes["jobs with GPUs"][0] == sum(gpus is not None for *_, gpus in expected)
+
+
+@pytest.mark.parametrize(
+    ("changed", "column", "expected"),
+    [
+        ({}, "requested_processors", None), ({"Resource_List.ncpus": "3"}, "requested_processors", 3),
+        ({"Resource_List.nodes": "4"}, "requested_processors", 4),
+        ({"Resource_List.nodes": "4", "Resource_List.ncpus": "8"}, "requested_processors", 8),
+        ({"exec_host": "", "resources_used.ncpus": "5"}, "allocated_processors", 5),
+        ({"exec_host": "", "resources_used.ncpus": "5"}, "nodes", None),
+        ({"exec_host": "n1/0+n1/1+n2/5"}, "nodes", 2), ({"Exit_status": "0"}, "status", 1),
+        ({"Exit_status": "271"}, "status", 5), ({"Exit_status": "-1"}, "status", 5),
+        ({"Exit_status": "1"}, "status", 0),
+        ({"Exit_status": "270"}, "status", 0), ({}, "status", None), ({"Resource_List.ngpus": "2"}, "gpus", 2),
+        ({"Resource_List.ngpus": "0"}, "gpus", None), ({"qtime": "60", "ctime": ""}, "wait_time", 40),
+        ({"etime": "70", "ctime": ""}, "wait_time", 30), ({"qtime": "60", "etime": "70"}, "wait_time", 50),
+        ({"etime": "70"}, "eligible_after", 20), ({"start": "01/01/1970 00:02:30"}, "wait_time", 100),
+        ({"start": "01/01/1970 00:02:30"}, "run_time", 50), ({"Resource_List.mem": "3mb"}, "memory", 3),
+        ({"Resource_List.mem": "1025kb"}, "memory", 2), ({"Resource_List.mem": "2048"}, "requested_memory", 2),
+        ({"exec_host": "n1/0-3", "Resource_List.mem": "8kb"}, "requested_memory", 2),
+        ({"exec_host": "n1/0-3", "resources_used.mem": "6kb"}, "used_memory", 1.5),
+        ({"exec_host": "n1/0-3", "resources_used.cput": "00:01:00"}, "average_cpu_time", 15),
+        ({"exec_host": "", "Resource_List.ncpus": "2", "resources_used.cput": "60"}, "average_cpu_time", 30),
+        ({"Resource_List.walltime": "90"}, "requested_time", 90),
+    ],
+)  # fmt: skip
+def test_values_of_pbs(tmp_path, changed, column, expected):
+    job = pbs(tmp_path, ended(**changed)).fields.row(0, named=True)
+    assert job.get(column) == expected
+
+
+def test_names_of_pbs(tmp_path):
+    log = pbs(
+        tmp_path, ended("1.f", group="g", account="p"), ended("2.f", group="h", project="_pbs_project_default"),
+        ended("3.f", account="null", group=""), ended("4.f", group="g", project="q", jobname='"a b"'),
+    )  # fmt: skip
+    assert names_of(log.header, "group_id") == {1: "p", 2: "h", 3: "q"}
+    assert log.fields["group_id"].to_list() == [1, 2, None, 3]
+    assert names_of(log.header, "unix_group_id") == {1: "g"}
+    assert log.fields["executable_id"].to_list() == [None, None, None, 1]
+
+
+def test_records_of_pbs_that_are_left_out_or_noted(tmp_path):
+    log = pbs(
+        tmp_path, "no record", ended("1.f"), ended("1.f"), "continued", ended("2.f", end="99"), ended("3.f", end=""),
+        ended("4[1].f"), ended("4[2].g", depend="afterok:1.f"), ended("5-1.f", depend="before:1.f"),
+        ended("6.f", **{"resources_used.walltime": "40"}), ended("7.f", **{"resources_used.walltime": "39"}),
+        "01/08/2024 08:00:00;W;1.f;", "01/08/2024 08:00:00;S;1.f;", "01/08/2024 08:00:00;S;2.f;",
+    )  # fmt: skip
+    assert log.tally.removed == {
+        "malformed line": (1, 1), "ended before it started": (1, 5), "no start or no end": (1, 6),
+        "the same record again": (1, 3),
+    }  # fmt: skip
+    assert log.tally.notes == {
+        "mended: line breaks in a value": (1, 4), "tasks of arrays": (3, 7), "jobs that depend on others": (1, 8),
+        "end - start differs from the wall time used": (1, 11), "W records (unknown)": (1, 12),
+        "S records (started)": (2, 13),
+    }  # fmt: skip
+    assert "Computer" not in log.header  # there are two servers
+    assert log.fields["depends_on"].to_list()[2] == [1]
+
+
+def test_a_rerun_of_pbs_is_submitted_when_the_run_before_it_ended(tmp_path):
+    again = ended(start="300", end="400", depend="afterok:9.f")
+    log = pbs(tmp_path, again, ended(), ended("2.f"), ended("2.f", ctime="250", start="300", end="350"), ended("9.f"))
+    assert log.fields.select("site_job_id", "submit_time", "wait_time", "run_time").rows() == [
+        ("1", 0, 50, 100), ("2", 0, 50, 100), ("9", 0, 50, 100), ("1", 150, 100, 100), ("2", 200, 50, 50),
+    ]  # fmt: skip
+    assert log.tally.notes["further runs of jobs that were rerun"] == (2, 1)
+    assert "depends_on" not in log.fields.columns
+
+
+# -- tables
+
+
+def table_of(tmp_path, frame: pl.DataFrame, mapping: str, site: Site | None = None) -> ImportedLog:
+    frame.write_parquet(tmp_path / "jobs.parquet")
+    (tmp_path / "mapping.yaml").write_text(mapping)
+    return import_table(str(tmp_path / "jobs.parquet"), site or Site(), str(tmp_path / "mapping.yaml"))
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Stockholm"])
+def test_times_of_tables_are_those_of_the_zone_unless_they_state_one(tmp_path, zone):
+    """Of 2:30 on 29 October 2023, the first one counts in Stockholm."""
+    local = datetime(2023, 10, 29, 2, 30)
+    moment = 1698539400 if zone != "UTC" else 1698546600
+    known = datetime(2023, 10, 29, 0, 30, 0, 250000, UTC)
+    frame = pl.DataFrame({
+        "naive": [local], "zoned": [known], "text": ["2023-10-29 02:30:00"], "formed": ["29.10.2023 02:30"],
+        "offset": ["2023-10-29T02:30:00.250+02:00"], "z": ["2023-10-29 00:30:00.25Z"], "number": ["1698539400.25"],
+        "ms": [1698539400250], "r": [5], "n": [1], "other": ["29.10.2023 02:30 +0200"],
+    })  # fmt: skip
+    forms = {"formed": "'%d.%m.%Y %H:%M'", "other": "'%d.%m.%Y %H:%M %z'"}
+    for column, expected in {
+        "naive": moment, "zoned": 1698539400.25, "text": moment, "formed": moment, "offset": 1698539400.25,
+        "z": 1698539400.25, "number": 1698539400.25, "ms": 1698539400.25, "other": 1698539400,
+    }.items():  # fmt: skip
+        options = ", unit: ms" if column == "ms" else f", format: {forms[column]}" if column in forms else ""
+        mapping = f"columns: {{submit_time: {{column: {column}{options}}}, run_time: r, processors: n}}"
+        log = table_of(tmp_path, frame, mapping, Site(time_zone=zone))
+        began = int(log.header["UnixStartTime"][0])
+        assert began + log.fields["submit_time"][0] == expected, column
+
+
+@pytest.mark.parametrize("factor", ["true", "0", "-1", "x"])
+def test_a_factor_is_a_positive_number(tmp_path, factor):
+    mapping = f"columns: {{submit_time: t, run_time: {{column: t, factor: {factor}}}, processors: t}}"
+    with pytest.raises(SwflowError, match=r"run_time: factor: .*; expected a positive number"):
+        table_of(tmp_path, pl.DataFrame({"t": [1]}), mapping)
+
+
+def test_a_machine_has_at_least_one_processor_and_node():
+    assert Site(processors=1, nodes=1).processors == 1
+    for name in ("processors", "nodes"):
+        with pytest.raises(SwflowError, match=f"--{name}: 0; expected at least 1"):
+            Site(**{name: 0})
+
+
+@pytest.mark.parametrize(
+    ("mapping", "words"),
+    [
+        ("submit_time: t, end_time: t, processors: t", "run_time, or start_time and end_time, is missing"),
+        ("submit_time: t, start_time: t, processors: t", "end_time or run_time is missing, but required"),
+        ("submit_time: t, run_time: t", "nodes or processors or requested_processors is missing"),
+        ("submit_time: t, run_time: t, nodes: [t]", "nodes: give a column's name, or {column: NAME, unit: min}"),
+        ("submit_time: t, run_time: t, nodes: {unit: s}", "nodes: give a column's name, or {column: NAME, unit: min}"),
+        ("submit_time: t, run_time: t, nodes: {column: t, units: s}", "nodes: unknown key 'units'"),
+        ("submit_time: t, run_time: t, nodes: t, user: {column: t, factor: 2}", "factor does not apply to it"),
+        ("submit_time: t, run_time: {column: t, unit: KB}, nodes: t", "run_time: unknown unit 'KB'"),
+        ("submit_time: t, run_time: {column: t, pattern: '('}, nodes: t", "expected a regular expression"),
+        ("submit_time: t, run_time: {column: t, pattern: 7}, nodes: t", "expected a regular expression"),
+        ("submit_time: t, run_time: {column: t, pattern: '(a)(b)'}, nodes: t", "expected a regular expression"),
+        ("submit_time: {column: text, format: 7}, run_time: t, nodes: t", "submit_time: format: 7; expected a text"),
+        ("submit_time: {column: t, unit: [s]}, run_time: t, nodes: t", "submit_time: unknown unit ['s']"),
+    ],
+)  # fmt: skip
+def test_mappings_are_checked(tmp_path, mapping, words):
+    with pytest.raises(SwflowError) as caught:
+        table_of(tmp_path, pl.DataFrame({"t": [1], "text": ["a"]}), f"columns: {{{mapping}}}")
+    assert words in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("delimiter", "expected"),
+    [("';'", True), ("''", True), ("','", False), ("';;'", False), ("7", False), ("é", False)],
+)
+def test_a_delimiter_is_one_character(tmp_path, delimiter, expected):
+    (tmp_path / "jobs.csv").write_text("t;n,r\n0;1;5\n".replace("n,r", "n;r" if expected else "n,r"))
+    mapping = tmp_path / "mapping.yaml"
+    mapping.write_text(f"columns: {{submit_time: t, run_time: r, processors: n}}\ndelimiter: {delimiter}\n")
+    if expected:
+        assert import_table(str(tmp_path / "jobs.csv"), Site(), str(mapping)).fields["run_time"].to_list() == [5]
+    else:
+        words = "no column 't'" if delimiter == "','" else "mapping.yaml: delimiter: .*; expected one character"
+        with pytest.raises(SwflowError, match=words):
+            import_table(str(tmp_path / "jobs.csv"), Site(), str(mapping))
+
+
+def test_values_of_tables(tmp_path):
+    frame = pl.DataFrame({
+        "t": [0.0, 1.0, 2.0, 3.0], "s": [None, 5.0, None, 9.0], "w": [4, 9, None, 2], "r": ["5", "0:10", "-1", "inf"],
+        "n": ["2.5", "-1", "x", "0"], "state": ["COMPLETED", "CANCELLED by 3", "7", None],
+        "span": [timedelta(0, 90)] * 4,
+        "after": ["2", "", None, "1,3;2|4"], "list": [["2"], [], None, ["1"]], "text": ["a1b22", "b", None, "a3"],
+        "array": ["0", "5", "5", None], "mem": [0.0, 0.1, None, None], "q": ["a", " ", None, "b"], "most": [2] * 4,
+    })  # fmt: skip
+    log = table_of(tmp_path, frame, """columns:
+  job_id: t
+  submit_time: t
+  start_time: s
+  wait_time: w
+  run_time: r
+  processors: n
+  requested_time: span
+  status: state
+  depends_on: after
+  nodes: {column: text, pattern: '([0-9]+)'}
+  array: array
+  array_limit: most
+  memory: mem
+  queue: q
+""")  # fmt: skip
+    jobs = log.fields
+    assert jobs["wait_time"].to_list() == [4, 4, None, 6]
+    assert jobs["run_time"].to_list() == [5, 10, None, None]
+    assert jobs["allocated_processors"].to_list() == [3, None, None, 0]
+    assert jobs["requested_time"].to_list() == [90] * 4
+    assert jobs["status"].to_list() == [1, 5, None, None]
+    assert jobs["nodes"].to_list() == [23, None, None, 3]
+    assert jobs["array_id"].to_list() == [None, 1, 1, None]
+    assert jobs["memory"].to_list() == [None, 1, None, None]
+    assert jobs["queue_id"].to_list() == [1, None, None, 2]
+    assert log.tally.notes == {
+        "unreadable run_time": (1, 5), "unreadable processors": (1, 4), "unreadable status": (1, 4),
+        "unreadable memory": (1, 2), "dependencies on jobs that are not in the log (left out)": (5, 2),
+    }  # fmt: skip
+    again = table_of(
+        tmp_path, frame, "columns: {job_id: w, submit_time: t, run_time: t, processors: t, depends_on: list}"
+    )
+    assert again.fields["depends_on"].to_list() == [[4], None, None, None]
+
+
+# -- sacct
+
+
+#: A job of two processors that waited 10 min and ran for an hour.
+SACCT = {
+    "JobID": "1", "Cluster": "", "User": "a", "UID": "1001", "Group": "g", "GID": "100", "Account": "p",
+    "Partition": "main", "QOS": "normal", "State": "COMPLETED", "Submit": "2024-01-08T08:00:00",
+    "Eligible": "2024-01-08T08:00:00", "Start": "2024-01-08T08:10:00", "End": "2024-01-08T09:10:00",
+    "Elapsed": "01:00:00", "Suspended": "00:00:00", "Timelimit": "02:00:00", "ReqCPUS": "2", "AllocCPUS": "2",
+    "NNodes": "1", "ReqMem": "", "AllocTRES": "", "ReqTRES": "", "TotalCPU": "", "MaxRSS": "", "AveRSS": "",
+    "NTasks": "", "Licenses": "", "Reservation": "",
+}  # fmt: skip
+
+
+def sacct(tmp_path, *jobs: dict[str, str], site: Site | None = None, drop=(), **options) -> ImportedLog:
+    names = [name for name in SACCT if name not in drop]
+    lines = ["|".join((SACCT | job).get(name, "") for name in names) for job in jobs]
+    (tmp_path / "sacct.txt").write_text("\n".join(["|".join(names), *lines]) + "\n")
+    return import_sacct(str(tmp_path / "sacct.txt"), site or Site(), **options)
+
+
+@pytest.mark.parametrize(
+    ("job", "column", "expected"),
+    [
+        ({"ReqCPUS": "", "ReqTRES": "cpu=3,mem=6M"}, "requested_processors", 3),
+        ({"ReqCPUS": "0"}, "requested_processors", None),
+        ({"ReqCPUS": "1"}, "requested_processors", 1),
+        ({"AllocCPUS": "", "AllocTRES": "cpu=3"}, "allocated_processors", 3),
+        ({"AllocTRES": "mem=3000K"}, "memory", 3), ({"ReqTRES": "mem=3M"}, "memory", 3),
+        ({"ReqMem": "3M"}, "memory", 3),
+        ({"ReqMem": "3Mc"}, "memory", 6), ({"ReqMem": "3Mn", "NNodes": "2"}, "memory", 6), ({}, "memory", None),
+        ({"ReqMem": "3Mn", "NNodes": "2"}, "requested_memory", 3 * 1024),
+        ({"ReqMem": "3Mc"}, "requested_memory", 3 * 1024),
+        ({"ReqMem": "3M", "AllocCPUS": ""}, "requested_memory", 1536), ({"ReqMem": "0"}, "requested_memory", None),
+        ({"TotalCPU": "01:00:00"}, "average_cpu_time", 1800), ({"TotalCPU": "00:30.500"}, "average_cpu_time", 15.25),
+        ({"AllocTRES": "gres/gpu=0"}, "gpus", 0), ({"ReqTRES": "gres/gpu=4"}, "gpus", 4),
+        ({"Licenses": "a:2"}, "licenses", 2),
+        ({"Licenses": "a:2", "ReqTRES": "license/a=3"}, "licenses", 3), ({"Licenses": "a:0"}, "licenses", None),
+        ({"Licenses": "a:1"}, "licenses", 1), ({"Suspended": "00:10:00"}, "suspended_time", 600),
+        ({"Elapsed": "", "Suspended": "00:10:00"}, "run_time", 3000),
+        ({"End": "Unknown", "Suspended": "00:10:00"}, "run_time", 3600),
+        ({"Eligible": "2024-01-08T08:00:01"}, "eligible_after", None),
+        ({"Eligible": "2024-01-08T08:00:02"}, "eligible_after", 2),
+        ({"Submit": "2024-01-08T08:00"}, "wait_time", 600), ({"Start": "2024-01-08T08:11"}, "wait_time", 660),
+        ({"Timelimit": "90"}, "requested_time", 5400), ({"State": "CANCELLED", "Elapsed": "0"}, "run_time", 0),
+        ({"State": "CANCELLED", "Elapsed": "0:1"}, "run_time", 1),
+        ({"State": "FAILED", "Elapsed": "0"}, "allocated_processors", 2),
+        ({"State": "CANCELLED", "Elapsed": "0"}, "allocated_processors", None),
+    ],
+)  # fmt: skip
+def test_values_of_sacct(tmp_path, job, column, expected):
+    assert sacct(tmp_path, job).fields.row(0, named=True).get(column) == expected
+
+
+def test_names_of_sacct(tmp_path):
+    log = sacct(tmp_path, {"User": "", "Group": ""}, {"JobID": "2", "Account": "", "QOS": "Unknown"})
+    named = {column: names_of(log.header, column) for column in ("user_id", "group_id", "unix_group_id", "queue_id")}
+    assert named == {
+        "user_id": {1: "1001", 2: "a"}, "group_id": {1: "p", 2: "g"}, "unix_group_id": {1: "100", 2: "g"},
+        "queue_id": {1: "normal"},
+    }  # fmt: skip
+    log = sacct(tmp_path, {}, drop=["Account"])
+    assert names_of(log.header, "group_id") == {1: "g"} and names_of(log.header, "unix_group_id") == {}
+
+
+@pytest.mark.parametrize(
+    ("elapsed", "reason"),
+    [
+        ("01:00:02", None), ("01:00:03", "differs from Elapsed"), ("00:59:58", None),
+        ("00:59:57", "differs from Elapsed"),
+        ("02:00:02", "by an hour"), ("02:00:03", "differs from Elapsed"), ("00:00:02", "by an hour"),
+        ("00:00:03", "differs from Elapsed"), ("01:59:58", "by an hour"), ("01:59:57", "differs from Elapsed"),
+    ],
+)  # fmt: skip
+def test_spans_that_differ_from_elapsed_are_noted(tmp_path, elapsed, reason):
+    notes = sacct(tmp_path, {"Elapsed": elapsed}).history[0]["notes"]
+    found = {text for text in notes if "differs" in text}
+    end = "differs from Elapsed by an hour (give --timezone)" if reason == "by an hour" else reason
+    assert found == ({f"End - Start {end}"} if reason else set())
+
+
+def test_runs_of_heterogeneous_jobs(tmp_path):
+    """The second run begins when the first one ended; components overlap, start apart, and have two memories."""
+
+    def part(component, start, end, **changed):
+        times = {"Start": f"2024-01-08T08:{start:02}:00", "End": f"2024-01-08T08:{end:02}:00"}
+        return {"JobID": f"5+{component}", "Elapsed": f"{end - start}:00"} | times | changed
+
+    log = sacct(
+        tmp_path,
+        part(0, 10, 20, ReqMem="3Mc", Eligible="2024-01-08T08:02:00", AllocTRES="gres/gpu=1"),
+        part(1, 12, 18, AllocCPUS="6", ReqMem="7Mc", Eligible="2024-01-08T08:05:00", Suspended="00:01:00", NNodes="3"),
+        part(0, 20, 30), part(1, 20, 30),
+        {"JobID": "6+0", "AllocCPUS": "1"}, {"JobID": "6+1", "Elapsed": "01:00:09"},
+        {"JobID": "7+0", "ReqMem": "4Mc"}, {"JobID": "7+1", "AllocCPUS": "3"},
+    )  # fmt: skip
+    columns = ["submit_time", "wait_time", "run_time", "allocated_processors", "nodes", "gpus", "requested_memory"]
+    assert log.fields.select(columns).rows() == [
+        (0, 600, 540, 8, 4, 1, 6 * 1024), (0, 600, 3609, 3, 2, None, None), (0, 600, 3600, 5, 2, None, 4 * 1024),
+        (1200, 0, 600, 4, 2, None, None),
+    ]  # fmt: skip
+    assert log.fields["eligible_after"].to_list() == [300, None, None, None]
+    assert log.history[0]["notes"]["further runs of requeued jobs"] == 1
+    assert log.history[0]["notes"]["suspended for a while"] == 1
+
+
+def test_runs_of_a_requeued_job(tmp_path):
+    """A run is submitted at the end of the run before it, unless sacct states a later time."""
+    runs = (("8:10", "8:20", "8:00"), ("8:20", "8:40", "8:00"), ("8:50", "9:00", "8:45"), ("8:55", "9:05", "8:50"))
+    jobs = [
+        dict(zip(("Start", "End", "Submit"), (f"2024-01-08T0{time}:00" for time in run), strict=True)) for run in runs
+    ]
+    log = sacct(tmp_path, *(job | {"Elapsed": ""} for job in jobs))
+    assert log.fields.select("submit_time", "wait_time", "run_time").rows() == [
+        (0, 600, 600), (1200, 0, 1200), (2700, 300, 600), (3000, 300, 600),
+    ]  # fmt: skip
+    assert log.tally.notes["further runs of requeued jobs"] == (2, 3)
+    assert log.tally.notes["records of one job that overlap in time (not reruns)"] == (1, 5)
+
+
+def test_memory_of_steps(tmp_path):
+    """The memory of a step is that of its largest task times its tasks, or the mean if it is larger."""
+    steps = [
+        {"JobID": "1.0", "MaxRSS": "100K", "NTasks": "3"}, {"JobID": "1.1", "MaxRSS": "200K", "NTasks": ""},
+        {"JobID": "2.0", "MaxRSS": "", "AveRSS": "50K", "NTasks": "2"}, {"JobID": "3.0", "MaxRSS": "0"},
+    ]  # fmt: skip
+    log = sacct(tmp_path, {}, {"JobID": "2"}, {"JobID": "3"}, *steps)
+    assert log.fields["used_memory"].to_list() == [150, 50, 0]
+    assert log.tally.notes["steps, which are not jobs"] == (4, 5)
 
 
 # -- recognized formats
