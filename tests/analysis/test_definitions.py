@@ -12,7 +12,7 @@ from scipy.optimize import linear_sum_assignment
 from swflow.analysis import calibration, intervals, multiple_testing, resampling, sample_size
 from swflow.analysis import fidelity as trust
 from swflow.analysis.calibration import PARAMETERS
-from swflow.analysis.comparison import Comparison, by_tenths, compare
+from swflow.analysis.comparison import Comparison, by_tenths, compare, earth_movers_distance
 from swflow.analysis.heatmap import BINS_PER_DECADE, LOAD_BINS, Heatmap
 from swflow.analysis.metrics import Middle
 from swflow.analysis.moldable import CHECKED, model_checks
@@ -89,6 +89,10 @@ def test_comparisons_equal_their_definition():
     require_as_defined({(5, 9): 1, (62, 2): 1}, {(5, 9): 1, (62, 3): 1})  # ten bins of values, as many as tenths
     for few in (27, 28):  # the critical distance of 200 jobs is 0.1358
         require_as_defined({(5, 3): 200 - few, (5, 0): few}, {(5, 3): 200})
+    for few in (678, 679, 680):  # the critical distance of 125,000 jobs is 679 jobs
+        require_as_defined({(5, 3): 125000 - few, (5, 0): few}, {(5, 3): 125000})
+    for jobs in (199, 200, 201):  # the winner has half of the jobs if both tenths have 200
+        require_as_defined({(5, 3): jobs, (65, 0): 200}, {(5, 0): jobs, (65, 0): 200})
     for against in (9, 10, 11):  # percent of the area
         require_as_defined({(5, 0): 1000 - 10 * against, (5, 8): 10 * against}, {(5, 4): 1000})
     for middle in (17, 18, 19):  # areas of 9 and 1 if it is 18
@@ -100,6 +104,7 @@ def test_comparisons_need_tenths_of_the_load_and_jobs():
     assert compare(by_tenths(a), by_tenths(b)) == compare(a, b)
     for pair in ((a, map_of({}, 1)), (map_of({}, 9), a)):
         assert compare(*pair) == Comparison(0.0, 0.0, 0.0, 0.0, None)
+        assert earth_movers_distance(*(one.jobs for one in pair), 0.1, 0.25) == 0
 
 
 def test_the_distance_moves_jobs_by_tenths_of_the_load_and_quarters_of_a_decade():
@@ -217,6 +222,7 @@ def test_measures_of_a_calibration():
     assert found.weekly_error == pytest.approx((abs(15 - 17) + 10) / 2)
     assert found.recorded_mean_wait == pytest.approx(70 / 3) and found.simulated_mean_wait == pytest.approx(64 / 3)
     assert (found.jobs, found.start_order) == (3, 0.3333)
+    assert calibration._measures(recorded, recorded) == (3, 70 / 3, 70 / 3, 0, 1, 0)
     assert calibration._measures(recorded[1:], simulated).start_order == -1
     assert math.isnan(calibration._measures(recorded[:1], simulated).start_order)
     nothing = calibration._measures(recorded.clear(), simulated)

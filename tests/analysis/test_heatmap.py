@@ -67,6 +67,15 @@ def test_bounds_of_decades_are_exact():
     assert cells["value_low"].to_list() == pytest.approx(values.tolist(), rel=1e-12)
 
 
+@pytest.mark.parametrize("jobs", [1, 2, 60, 61])
+def test_bubbles_have_the_medians_of_their_jobs(jobs):
+    rng = np.random.default_rng(jobs)
+    load, values = rng.random(jobs), rng.exponential(size=jobs)
+    for classes, place in ((10, np.floor(10 * load)), (11, np.floor(10 * load + 0.5))):
+        for decile, *medians in bubbles(load, values, classes).select("decile", "median_load", "median_value").rows():
+            assert medians == [statistics.median(part[place == decile].tolist()) for part in (load, values)]
+
+
 @pytest.mark.parametrize("scale", ["log", "linear"])
 def test_parts_of_the_jobs_add_up(scale, monkeypatch):
     rng = np.random.default_rng(4)

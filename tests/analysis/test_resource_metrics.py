@@ -72,6 +72,9 @@ def test_check_compares_the_record_with_the_units():
     few = {finding.check: finding for finding in check_workload(site(gpus=2, licenses=9))}
     assert few["more-gpus-than-machine"].jobs == 1
     assert "never more than 2 of 9 licenses" in few["licenses-never-full"].message
+    idle = JOBS.with_columns(gpus=0, run_time=pl.Series([10.0, 30.0, 0.0]))
+    (found,) = check_workload(replace(site(gpus=4), jobs=idle))[-1:]
+    assert found.message.startswith("1 jobs demand licenses, up to 1 at once")
     for units, is_never_full in ((10, False), (11, True)):
         checks = {finding.check for finding in check_workload(site(gpus=units))}
         assert ("gpus-never-full" in checks) is is_never_full

@@ -239,7 +239,7 @@ def test_a_flurry_names_the_user_and_how_to_remove_it():
     burst = [{"submit_time": 604800.0 + number, "user_id": 2, "run_time": 1} for number in range(600)]
     found = findings(*calm, *burst, processors=1000)["flurries"]
     assert "user bob (2) submitted" in found.message
-    assert '--flurries "user_id == 2 and' in found.message
+    assert '--flurries "user_id == 2 and 101 <= job_id <= 1000"' in found.message
     assert found.severity == "warning"
 
 
