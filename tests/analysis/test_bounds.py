@@ -3,6 +3,7 @@
 import itertools
 import math
 import random
+import sys
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 from helpers.bound_checks import Job, best_metrics, exceeded, schedules
 from helpers.cli import call
-from swflow.analysis.bounds import bounds
+from swflow.analysis.bounds import Bound, _squashed_response, bounds, gaps, preempted
 from swflow.analysis.metrics import metrics
 from swflow.analysis.optimum import OBJECTIVES, optimum
 from swflow.errors import SwflowError
@@ -290,6 +291,49 @@ def by_definition(jobs: list[Job], machine: int) -> dict[str, float]:
         found["awwt"] = float(weighted_wait(jobs, machine)) / area
         found["awrt"] = found["awwt"] + sum(run**2 * width for _, run, width in jobs) / area
     return found
+
+
+def test_the_bound_of_each_busy_period_equals_its_definition() -> None:
+    """Each of the three bounds is the largest one of some period."""
+    rng = random.Random(2)
+    for _ in range(60):
+        machine, span = rng.choice([2, 3, 5]), rng.choice([5, 40])
+        jobs = sorted((rng.randint(0, span), rng.randint(0, 6), rng.randint(1, machine)) for _ in range(6))
+        submit, run, width = (np.array(column, float) for column in zip(*jobs, strict=True))
+        found, _ = _squashed_response(submit, run, run * width / machine)
+        assert found == pytest.approx(float(squashed_response(jobs, machine)), abs=1e-9), jobs
+
+
+def test_a_job_that_ends_at_a_release_is_one_piece() -> None:
+    for priority in (None, np.array([2.0, 1.0])):
+        pieces = preempted(np.array([1.0, 6.0]), np.array([5.0, 4.0]), priority)
+        assert [column.tolist() for column in pieces] == [[1, 6], [6, 10], [0, 1]]
+
+
+def test_a_gap_is_relative_to_a_bound_above_0() -> None:
+    limits = [Bound("awrt", 10.0, "x"), Bound("awwt", 0.0, "x"), Bound("makespan", 10.0, "x"), Bound("mean", 4.0, "x")]
+    assert gaps(limits, {"awrt": 11.0, "awwt": 5.0, "makespan": None}) == {
+        "awrt": pytest.approx(0.1), "awwt": None, "makespan": None, "mean": None,
+    }  # fmt: skip
+
+
+def test_exact_optima_need_the_solver(monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "ortools.sat.python", None)
+    with pytest.raises(SwflowError, match="bound: exact optima need a solver that is not installed"):
+        optimum(table([(0, 1, 1)]), 4, "awrt")
+
+
+def test_exact_optima_have_an_objective_whole_seconds_and_a_limit_of_time() -> None:
+    pytest.importorskip("ortools")
+    jobs = table([(0, 10, 3), (0, 10, 3), (2, 5, 2)])
+    for name in ("submit_time", "run_time"):
+        halves = jobs.with_columns(pl.col(name) + pl.Series([0.0, 0.0, 0.5]))
+        with pytest.raises(SwflowError, match=f"bound: {name}: .*5; expected whole seconds"):
+            optimum(halves, 4, "awrt")
+    with pytest.raises(SwflowError, match="bound: objective 'awwt'; expected awrt, mean_response_time, makespan"):
+        optimum(jobs, 4, "awwt")
+    with pytest.raises(SwflowError, match="bound: the solver found no schedule of 3 jobs in 0 s; allow more time"):
+        optimum(jobs, 4, "awrt", seconds=0.0)
 
 
 def test_bounds_equal_their_definitions() -> None:

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from helpers.cli import call
-from swflow.analysis.calibration import PARAMETERS, WEEK, calibrate
+from swflow.analysis.calibration import PARAMETERS, WEEK, _parts, calibrate
 from swflow.errors import SwflowError
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload, write_workload
@@ -23,14 +23,19 @@ TRUTH = SITE | {
 }
 
 
+BEGIN = 5 * WEEK + 1000
+
+
 @pytest.fixture(scope="module")
 def log() -> Workload:
     """Return a log of three weeks of a site that states neither its delay nor its limit of users."""
     rng = np.random.default_rng(3)
     count = 1500
     run = rng.lognormal(9.3, 1.0, count).round()
+    submit = np.sort(rng.uniform(0, 3 * WEEK, count)).round()
+    submit[[0, np.searchsorted(submit, 2 * WEEK), -1]] = 0, 2 * WEEK, 3 * WEEK
     jobs = pl.DataFrame({
-        "job_id": np.arange(1, count + 1), "submit_time": np.sort(rng.uniform(0, 3 * WEEK, count)).round(),
+        "job_id": np.arange(1, count + 1), "submit_time": BEGIN + submit,
         "run_time": run, "estimate": 2 * run, "processors": rng.choice([1, 2, 4, 8], count),
         "user_id": rng.choice([1, 1, 1, 2, 3], count), "partition_id": rng.choice([1, 2], count),
         "queue_id": np.ones(count, np.int64),
@@ -49,14 +54,15 @@ def test_the_parameters_of_the_log_are_found(log):
     assert {(kind, name) for kind, name, *_ in found.parts} == {("partition", "1"), ("partition", "2")}
     assert sum(one.jobs for *_, one, _ in found.parts) == found.before.jobs
     # The following weeks have no part in the fit.
-    later = log.jobs["submit_time"] >= 2 * WEEK
+    later = log.jobs["submit_time"] >= BEGIN + 2 * WEEK
+    assert found.before.jobs == found.after.jobs == later.sum() - 1  # the last job is submitted after the last week
     doubled = log.jobs.with_columns(wait_time=pl.when(later).then(pl.col("wait_time") * 2).otherwise("wait_time"))
     assert calibrate(Workload(doubled, log.machine, "drawn"), SITE, weeks=2, test_weeks=1).values == found.values
 
 
 def test_a_value_that_makes_a_quarter_of_the_weeks_worse_is_not_taken(log):
     """A limit that holds in three of four quarters brings the mean over all weeks closer, but is not the site's."""
-    jobs, last = log.jobs, pl.col("submit_time") >= 1.5 * WEEK
+    jobs, last = log.jobs, pl.col("submit_time") >= BEGIN + 1.5 * WEEK
     unlimited = simulate(Workload(jobs.drop("wait_time"), log.machine, "drawn"), Scheduler(**SITE))
     free = jobs.drop("wait_time").join(unlimited.select("job_id", "wait_time"), on="job_id", maintain_order="left")
     waits = jobs.with_columns(wait_time=pl.when(last).then(free["wait_time"]).otherwise("wait_time"))
@@ -73,6 +79,24 @@ def test_the_first_value_of_a_parameter_changes_nothing(log):
         assert simulate(log, Scheduler(**options))["start_time"].equals(given)
 
 
+def test_limits_and_shares_decrease_from_the_first_value():
+    for name in ("user_jobs", "user_processors", "size"):
+        values = PARAMETERS[name].values
+        assert list(values) == sorted(values, reverse=True)
+        assert all(0 < value < 1 for value in values[1:]) or name == "user_jobs"
+    assert min(PARAMETERS["end_delay"].values) == 0
+
+
+def test_parts_are_the_partitions_or_qos_if_there_are_several(log):
+    jobs = log.jobs.with_columns(partition_id=1, queue_id=pl.int_range(pl.len()) % 3 + 1)
+    header = {"Queue": ["2 normal", "1 high"]}
+    parts = list(_parts(jobs, Workload(jobs, log.machine, "drawn", header)))
+    assert [(kind, name, some.height) for kind, name, some in parts] == [
+        ("qos", "high", 500), ("qos", "normal", 500), ("qos", "3", 500),
+    ]  # fmt: skip
+    assert list(_parts(jobs.drop("partition_id", "queue_id"), log)) == []
+
+
 def test_parameters_that_do_not_apply_are_left_out(log):
     assert PARAMETERS["end_delay"].apply({"backfill": "easy"}, log, 60.0) is None
     assert PARAMETERS["user_jobs"].apply({"limits": {"user": {"jobs": 3}}}, log, 10.0) is None
@@ -80,6 +104,38 @@ def test_parameters_that_do_not_apply_are_left_out(log):
     assert PARAMETERS["user_jobs"].apply({}, nobody, 10.0) is None
     smaller = PARAMETERS["size"].apply({}, log, 0.9)
     assert smaller is not None and smaller["unavailable"][0]["processors"] == 6
+
+
+@pytest.mark.parametrize("begin", [0.0, BEGIN])
+@pytest.mark.parametrize(
+    ("jobs", "expected"), [((2, 2, 0), True), ((1, 2, 9), False), ((2, 1, 9), False), ((2, 3, 1), True)]
+)
+def test_both_parts_of_a_log_need_two_jobs(jobs, expected, begin):
+    assert WEEK == 7 * 24 * 3600
+    submit = [begin + week * WEEK + 10 * job for week, count in enumerate(jobs) for job in range(count)]
+    columns = {"run_time": 60.0, "estimate": 60.0, "wait_time": 0.0, "processors": 1, "user_id": 1}
+    table = pl.DataFrame([{"job_id": place, "submit_time": time} | columns for place, time in enumerate(submit, 1)])
+    short = Workload(table, Machine.of(4), "short")
+    if expected:
+        assert calibrate(short, SITE, weeks=1, test_weeks=1).before.jobs == jobs[1]
+    else:
+        with pytest.raises(SwflowError, match="short: too few jobs in 1 weeks and the 1 after them"):
+            calibrate(short, SITE, weeks=1, test_weeks=1)
+
+
+def test_jobs_of_the_following_weeks_have_no_part_in_the_error(log, monkeypatch):
+    bound, seen = BEGIN + 2 * WEEK, []
+
+    def errors(options, workload, parts):
+        seen.append((workload.jobs["submit_time"].max(), [part["submit_time"].min() for part in parts]))
+        assert sum(part.height for part in parts) == workload.jobs.height
+        return np.zeros(len(parts))
+
+    monkeypatch.setattr("swflow.analysis.calibration._errors", errors)
+    assert calibrate(log, SITE, weeks=2, test_weeks=1).tried == len(seen)
+    for last, firsts in seen:
+        assert last < bound
+        assert all(0 <= first - BEGIN - part * WEEK / 2 < 7200 for part, first in enumerate(firsts))
 
 
 def test_a_log_that_is_too_short_is_refused(log):
@@ -108,7 +164,7 @@ def test_the_command_writes_the_config_with_the_fitted_scheduler(log, tmp_path, 
 
 
 def test_a_single_job_of_a_partition_has_no_order(log):
-    jobs = log.jobs.with_columns(partition_id=pl.Series([1] * (log.jobs.height - 1) + [2]))
+    jobs = log.jobs.with_columns(partition_id=pl.Series([1] * (log.jobs.height - 2) + [2, 1]))
     found = calibrate(Workload(jobs, log.machine, "drawn"), SITE, weeks=2, test_weeks=1)
     single = next(after for kind, name, _, after in found.parts if name == "2")
     assert single.jobs == 1 and math.isnan(single.start_order)

@@ -9,10 +9,10 @@ import polars as pl
 import pytest
 from scipy.optimize import linear_sum_assignment
 
+from swflow.analysis import calibration, intervals, multiple_testing, resampling, sample_size
 from swflow.analysis import fidelity as trust
-from swflow.analysis import intervals, multiple_testing, resampling, sample_size
 from swflow.analysis.calibration import PARAMETERS
-from swflow.analysis.comparison import Comparison, compare
+from swflow.analysis.comparison import Comparison, by_tenths, compare, earth_movers_distance
 from swflow.analysis.heatmap import BINS_PER_DECADE, LOAD_BINS, Heatmap
 from swflow.analysis.metrics import Middle
 from swflow.analysis.moldable import CHECKED, model_checks
@@ -80,16 +80,31 @@ def require_as_defined(a: dict[tuple[int, int], int], b: dict[tuple[int, int], i
 def test_comparisons_equal_their_definition():
     rng = np.random.default_rng(1)
     for _ in range(60):
-        loads, values = rng.integers(1, 4), rng.integers(1, 9)
+        loads, values = rng.integers(1, 4), rng.integers(1, 11)
         maps = [
             {(30 + int(rng.integers(loads)) * 7, int(rng.integers(values))): int(rng.integers(1, 90)) for _ in range(9)}
             for _ in range(2)
         ]
         require_as_defined(*maps)
+    require_as_defined({(5, 9): 1, (62, 2): 1}, {(5, 9): 1, (62, 3): 1})  # ten bins of values, as many as tenths
     for few in (27, 28):  # the critical distance of 200 jobs is 0.1358
         require_as_defined({(5, 3): 200 - few, (5, 0): few}, {(5, 3): 200})
+    for few in (678, 679, 680):  # the critical distance of 125,000 jobs is 679 jobs
+        require_as_defined({(5, 3): 125000 - few, (5, 0): few}, {(5, 3): 125000})
+    for jobs in (199, 200, 201):  # the winner has half of the jobs if both tenths have 200
+        require_as_defined({(5, 3): jobs, (65, 0): 200}, {(5, 0): jobs, (65, 0): 200})
     for against in (9, 10, 11):  # percent of the area
         require_as_defined({(5, 0): 1000 - 10 * against, (5, 8): 10 * against}, {(5, 4): 1000})
+    for middle in (17, 18, 19):  # areas of 9 and 1 if it is 18
+        require_as_defined({(5, 0): 500, (5, 20): 500}, {(5, middle): 1000})
+
+
+def test_comparisons_need_tenths_of_the_load_and_jobs():
+    a, b = map_of({(5, 2): 30, (62, 3): 90}, 4), map_of({(5, 3): 60, (69, 1): 70}, 4)
+    assert compare(by_tenths(a), by_tenths(b)) == compare(a, b)
+    for pair in ((a, map_of({}, 1)), (map_of({}, 9), a)):
+        assert compare(*pair) == Comparison(0.0, 0.0, 0.0, 0.0, None)
+        assert earth_movers_distance(*(one.jobs for one in pair), 0.1, 0.25) == 0
 
 
 def test_the_distance_moves_jobs_by_tenths_of_the_load_and_quarters_of_a_decade():
@@ -111,6 +126,7 @@ def test_the_distance_moves_jobs_by_tenths_of_the_load_and_quarters_of_a_decade(
         (600, 630, 0.05, "minutes"), (600, 570, 0.05, "minutes"), (600, 631, 0.05, "percentages"),
         (600, 630, 0.06, "percentages"), (600, 750, 0.2, "percentages"), (600, 751, 0.2, "directions"),
         (600, 750, 0.21, "directions"), (0, 1, 0.0, "minutes"), (0, 1.5, 0.0, "directions"), (2, 1, 0.05, "minutes"),
+        (1.5, 0, 0.0, "directions"),
     ],
 )  # fmt: skip
 def test_trust_depends_on_the_mean_wait_and_the_distance(recorded, simulated, distance, expected):
@@ -138,6 +154,26 @@ def test_fidelity_at_its_boundaries():
     assert trust.fidelity(short, late, 4)["utilization_difference"] == pytest.approx(5 * 3 / (4 * 3600))
 
 
+def test_fidelity_does_not_depend_on_the_origin_of_time():
+    one = pl.DataFrame({
+        "job_id": [1, 2, 3], "submit_time": [0.0, 10.0, 40.0], "start_time": [10.0, 4000.0, 9000.0],
+        "run_time": [5000.0] * 3, "processors": [1, 2, 3], "wait_time": [10.0, 30.0, 10.0], "load": [0.5] * 3,
+    })  # fmt: skip
+    other = one.with_columns(start_time=pl.Series([700.0, 5000.0, 8000.0]))
+    found = trust.fidelity(one, other, 4)
+    for end, runs in ((14000, (one, other)), (13000, (other, one))):
+        hours = np.zeros((2, 4))  # from the first start, at 10 s, to the last recorded end
+        for run, use in zip(runs, hours, strict=True):
+            for start, processors in run.select("start_time", "processors").rows():
+                for hour, begin in enumerate(range(10, end, 3600)):
+                    use[hour] += processors * max(min(start + 5000, begin + 3600) - max(start, begin), 0) / (4 * 3600)
+        difference = trust.fidelity(*runs, 4)["utilization_difference"]
+        assert difference == pytest.approx(np.abs(hours[0] - hours[1]).mean())
+    for later in (1e6, -2500.0):
+        moved = [run.with_columns(pl.col("submit_time", "start_time") + later) for run in (one, other)]
+        assert trust.fidelity(*moved, 4) == pytest.approx(found)
+
+
 # -- calibration
 
 
@@ -151,6 +187,7 @@ def site(**machine) -> Workload:
     [
         ("size", {}, 0.95, {"unavailable": ({"from": 50.0, "until": None, "processors": 5},)}),
         ("size", {}, 0.8, {"unavailable": ({"from": 50.0, "until": None, "processors": 10},)}),  # the widest job fits
+        ("size", {}, 0.99, {"unavailable": ({"from": 50.0, "until": None, "processors": 1},)}),
         ("size", {}, 0.995, None),
         ("size", {"unavailable": ["w"]}, 0.9, {"unavailable": ("w", {"from": 50.0, "until": None, "processors": 10})}),
         ("size", {"clusters": [{"processors": 9, "order": "sjf"}]}, 0.9,
@@ -174,6 +211,24 @@ def test_without_users_there_is_no_limit_of_users():
     assert PARAMETERS["user_jobs"].apply({}, Workload(unowned, Machine.of(100), "site"), 30.0) is None
 
 
+def test_measures_of_a_calibration():
+    """Weeks are counted from the first job; two jobs have an order, one has none."""
+    recorded = pl.DataFrame({
+        "job_id": [1, 2, 3], "submit_time": [0.4 * WEEK, 1.3 * WEEK, 1.5 * WEEK], "wait_time": [10.0, 20.0, 40.0],
+        "start_time": [1.0, 2.0, 3.0],
+    })  # fmt: skip
+    simulated = recorded.with_columns(wait_time=pl.Series([14.0, 20.0, 30.0]), start_time=pl.Series([1.0, 3.0, 2.0]))
+    found = calibration._measures(recorded, simulated)
+    assert found.weekly_error == pytest.approx((abs(15 - 17) + 10) / 2)
+    assert found.recorded_mean_wait == pytest.approx(70 / 3) and found.simulated_mean_wait == pytest.approx(64 / 3)
+    assert (found.jobs, found.start_order) == (3, 0.3333)
+    assert calibration._measures(recorded, recorded) == (3, 70 / 3, 70 / 3, 0, 1, 0)
+    assert calibration._measures(recorded[1:], simulated).start_order == -1
+    assert math.isnan(calibration._measures(recorded[:1], simulated).start_order)
+    nothing = calibration._measures(recorded.clear(), simulated)
+    assert math.isnan(nothing.start_order) and nothing._replace(start_order=0.0) == (0,) * 6
+
+
 # -- statistics
 
 
@@ -183,6 +238,7 @@ def test_weights_of_weeks_are_half_sums_of_exponential_variables_that_neighbors_
     correlation = np.corrcoef(weights)
     assert np.diag(correlation, 1).mean() == pytest.approx(0.5, abs=0.03)
     assert np.abs(np.diag(correlation, 2)).mean() < 0.05 and abs(np.diag(correlation, 5).mean()) < 0.02
+    assert np.abs(np.triu(correlation, 2)).max() < 0.2  # weeks before the log begins have weights of their own
     assert weights.shape[1] == resampling.SAMPLES
 
 
@@ -213,7 +269,7 @@ def test_sampled_scores_are_those_of_repeated_jobs():
             found = intervals.score_of(*(resampling.distribution_of(run, measure) for run in runs))
             patch.setattr(intervals, "_estimate", lambda value, sampled, *_: sampled)
             sampled = intervals.score_of(*(resampling.distribution_of(run, measure) for run in runs))
-        assert found.blocks == 3
+        assert found.blocks == 3 and not found.is_ratio and found.base is None
         alone = resampling.distribution_of(runs[0].with_columns(submit_time=np.arange(40) * WEEK), measure)
         assert alone.by_week.shape[0] == alone.weeks.size == 40
         for weights, score in zip(times, sampled, strict=True):
@@ -251,6 +307,16 @@ def test_a_row_with_one_interval_is_a_member_of_its_family(known):
     assert row["score_verdict_holm"] == "not distinguishable" and row["better"] is None
 
 
+def test_a_score_of_0_has_no_better_run_without_an_interval():
+    for wins in ("variant_wins", "base_wins"):
+        row = {"variant": "a", "base": "b", "family": "f", "score": 0.0, "mean_difference": 0.0}
+        row |= {"variant_wins": 0.0, "base_wins": 0.0} | {wins: 0.6}
+        for name in ("score", "mean"):
+            row |= multiple_testing.columns_of(name, intervals.Estimate(0.0, None, 3, 2))
+        multiple_testing.correct([row])
+        assert row["better"] is None and row["family_size"] == 0
+
+
 def test_estimates_at_their_boundaries():
     few, enough = (intervals._estimate(1.0, np.array([1.0, 3.0]), weeks, False) for weeks in (3, 4))
     assert few.error is None and enough.error == pytest.approx(math.sqrt(2 * 5 / 2))
@@ -260,8 +326,14 @@ def test_estimates_at_their_boundaries():
     for skewness, weeks, expected in ((0.35, 25, False), (0.36, 25, True), (0.36, 16, False), (0.38, 16, True)):
         assert intervals.Estimate(1.0, 0.1, weeks, 9, skewness=-skewness).is_uneven is expected
     assert intervals._estimate(1.0, np.array([math.nan, 1.0]), 9, False).error is None
-    assert intervals._estimate(1.0, np.array([1.0, 1.0 + 1e-12]), 9, False).error == 0
+    for value, *samples in ((1.0, 1.0, 1.0 + 1e-12), (0.0, 1.0, 1.0 + 1e-12), (1.0, 0.0, 1e-12), (0.0, 0.0, 0.0)):
+        rounded = intervals._estimate(value, np.array(samples), 9, False)
+        assert rounded.error == rounded.skewness == 0
     assert intervals.Estimate(-1.0, 0.0, 9, 8).p == 0
+    for value, expected in ((1.0, "base is better"), (-1.0, "variant is better")):
+        half = intervals.student(8)
+        assert intervals.Estimate(value * half, 1.0, 9, 8).verdict() == "not distinguishable"  # 0 ends the interval
+        assert intervals.Estimate(value * half * 1.001, 1.0, 9, 8).verdict() == expected
     assert intervals.Estimate(-9.0, 5.0, 9, 8, base=10.0).interval[0] == -10
     assert intervals.over_replicates([2.0]).error is intervals.over_replicates([]).error is None
     assert not intervals.over_replicates([1.0, 2.0, 3.0]).is_uneven
@@ -272,16 +344,23 @@ def test_estimates_at_their_boundaries():
     weeks = np.arange(4)
     small, large = (resampling.Resampled(one, np.array([one, 2 * one]), weeks) for one in (0.25, 0.5))
     assert intervals.difference_of(small, large).is_ratio
+    nothing = resampling.Resampled(math.nan, np.full(2, math.nan), weeks)
+    assert intervals.difference_of(nothing, nothing).equal
+    assert not intervals.difference_of(nothing, large).equal and not intervals.difference_of(large, nothing).equal
     for zero in (small._replace(value=0.0), small._replace(sampled=np.array([0.0, 0.5]))):
         assert not intervals.difference_of(zero, large).is_ratio and not intervals.difference_of(large, zero).is_ratio
     found = intervals.Estimate(0.0, 1.0, 50, 49)
     most = [sample_size.smallest_difference(found, 10**7 + more) for more in (0, 1)]
     assert [sample_size.blocks_needed(found, effect) for effect in most] == [10**7, None]
+    assert sample_size.blocks_needed(found, 10**6) == 2
+    assert sample_size.smallest_difference(intervals.Estimate(1.0, 0.0, 9, 8), 50) == 0
     assert differs.error == pytest.approx(math.sqrt(2 * rest.var()))
     assert intervals.difference_over_replicates([(1.0, 1.0)]).equal is False
     assert intervals.difference_over_replicates([(1.0, 1.0), (2.0, 2.0)]).equal is True
     assert intervals.difference_over_replicates([(1.0, 2.0), (2.0, 4.0)]).error is None  # one ratio
     assert intervals.difference_over_replicates([(1.0, 2.0)]).error is None
+    two = intervals.difference_over_replicates([(1.0, 2.0), (4.0, 2.0)])
+    assert two.error == pytest.approx(math.log(4) / 2) and two.freedom == 1 and two.is_ratio
 
 
 # -- time
@@ -312,8 +391,8 @@ def test_the_middle_of_a_log_excludes_days_or_jobs():
         return Middle(*amounts).of(jobs).collect()["job_id"].to_list()
 
     assert kept("1 day") == [4, 2, 3, 1] and kept("1.5 days") == [2, 3, 1]
-    assert kept("2 jobs") == [2, 3, 1] and kept("", "2 jobs") == [5, 4, 2] and kept("", "2 days") == [5, 4, 2, 3]
-    assert kept("1 job", "4 jobs") == []
+    assert kept("2 jobs") == [2, 3, 1] and kept("", "2 jobs") == [5, 4, 2] and kept("", "2.5 days") == [5, 4]
+    assert kept("1 job", "4 jobs") == [] and kept("0 days", "0 jobs") == kept("0 jobs", "0 days") == [5, 4, 2, 3, 1]
 
 
 # -- the model of moldable jobs
@@ -334,5 +413,9 @@ def test_a_drawn_workload_has_the_published_distributions():
     assert ends == [[1, 64], [2, 20], [1, 1024], [0, 6], [1, ends[4][1]]] and ends[4][1] > 64
     alone = model_checks(pl.DataFrame([(1, 1.0, 0.0, 1)], CHECKED, orient="row"))
     assert [part.max() for one in alone[:4] for _, part in one.points.values()] == [1, 0, 1, 1, 1, 1, 1]
+    assert list(curves[2].lines) == [f"c_min up to {x}" for x in (1, 4, 16, 41)]
+    assert list(curves[4].lines) == [f"sigma {value}" for value in ("0", "0.5", "1", "2", "4")]
     for speedup_at, speedup in curves[4].lines.values():
         assert speedup_at[0] == speedup[0] == 1 and speedup.max() <= 64 and (np.diff(speedup) >= 0).all()
+        assert speedup[-1] == 64  # no curve ends before it is level
+    assert dict(zip(*curves[4].lines["sigma 0"], strict=True))[64] == 64  # the corner of the curve is drawn

@@ -26,6 +26,8 @@ def test_users_and_groups_of_a_small_table():
     assert table["p95_wait_time"].to_list() == [9.5, 20, 19, 100]
     assert table["p95_bounded_slowdown"].to_list() == pytest.approx([1.95, 3, 2.9, 9])
     assert fairness_table(OUTCOMES, JOBS.reverse()).equals(table)
+    assert fairness_table(OUTCOMES, JOBS.drop("user_id")).equals(table.filter(kind="group"))
+    assert fairness_table(OUTCOMES, JOBS.drop("user_id", "group_id")).is_empty()
     indices = fairness_indices(OUTCOMES, JOBS)
     assert indices == {"jain_wait_time": pytest.approx(25**2 / (2 * 425)), "gini_wait_time": pytest.approx(0.3)}
     assert fairness_indices(OUTCOMES, JOBS.drop("user_id")) == {"jain_wait_time": None, "gini_wait_time": None}
@@ -36,9 +38,22 @@ def test_indices_equal_their_definitions():
     differences = np.abs(values[:, None] - values[None, :]).mean()
     assert gini_coefficient(values) == pytest.approx(differences / (2 * values.mean()))
     assert jain_index(values) == pytest.approx(values.mean() ** 2 / (values**2).mean())
+    for unit in (1e-6, 1e6):
+        assert gini_coefficient(unit * values) == pytest.approx(gini_coefficient(values))
+        assert jain_index(unit * values) == pytest.approx(jain_index(values))
     assert gini_coefficient(np.zeros(3)) == 0
     assert jain_index(np.zeros(3)) == 1
     assert gini_coefficient(np.empty(0)) is jain_index(np.empty(0)) is None
+
+
+def test_the_order_of_the_jobs_does_not_change_the_last_bit():
+    rng = np.random.default_rng(2)
+    table = {name: rng.exponential(size=300) for name in ("wait_time", "bounded_slowdown", "run_time")}
+    outcomes = pl.DataFrame({"job_id": np.arange(300), "processors": rng.integers(1, 9, 300)} | table)
+    jobs = pl.DataFrame({"job_id": np.arange(300), "user_id": rng.integers(0, 4, 300)})
+    for other in (jobs.reverse(), jobs.sample(fraction=1, shuffle=True, seed=1)):
+        assert fairness_table(outcomes, other).equals(fairness_table(outcomes, jobs))
+        assert fairness_indices(outcomes, other) == fairness_indices(outcomes, jobs)
 
 
 def schedule(*starts: float, run: float = 3600.0) -> pl.DataFrame:

@@ -3,6 +3,7 @@
 import math
 import statistics
 
+import duckdb
 import numpy as np
 import polars as pl
 import pytest
@@ -18,6 +19,8 @@ from swflow.analysis.heatmap import (
     heatmap,
     kept_by_figure_1,
     mean_point,
+    read_bubbles,
+    read_heatmaps,
     summarize,
 )
 from swflow.errors import SwflowError
@@ -62,6 +65,71 @@ def test_bounds_of_decades_are_exact():
     values = 10.0 ** np.arange(10)
     cells = heatmap(np.full(10, 0.5), values).cells().sort("value_low")
     assert cells["value_low"].to_list() == pytest.approx(values.tolist(), rel=1e-12)
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 60, 61])
+def test_bubbles_have_the_medians_of_their_jobs(jobs):
+    rng = np.random.default_rng(jobs)
+    load, values = rng.random(jobs), rng.exponential(size=jobs)
+    for classes, place in ((10, np.floor(10 * load)), (11, np.floor(10 * load + 0.5))):
+        for decile, *medians in bubbles(load, values, classes).select("decile", "median_load", "median_value").rows():
+            assert medians == [statistics.median(part[place == decile].tolist()) for part in (load, values)]
+
+
+@pytest.mark.parametrize("scale", ["log", "linear"])
+def test_parts_of_the_jobs_add_up(scale, monkeypatch):
+    rng = np.random.default_rng(4)
+    load, values = rng.random(50), 10 ** (5 * rng.random(50))
+    whole, points = heatmap(load, values, scale), [bubbles(load, values, classes) for classes in (10, 11)]
+    monkeypatch.setattr("swflow.analysis.heatmap._AT_ONCE", 7)
+    parts = heatmap(load, values, scale)
+    assert np.array_equal(parts.jobs, whole.jobs) and np.array_equal(parts.value_edges, whole.value_edges)
+    assert all(bubbles(load, values, classes).equals(one) for classes, one in zip((10, 11), points, strict=True))
+
+
+def test_values_beyond_an_axis_count_in_the_last_bin():
+    found = heatmap(np.full(3, 0.5), np.array([1.0, 1e16, 1e18]))
+    assert found.value_edges[-1] == 1e16 and found.jobs[50, -1] == 2
+    assert heatmap(np.zeros(0), np.zeros(0)).jobs.shape == (100, 1)
+    found = heatmap(np.full(4, 0.5), np.array([0.0, 1.9, 2.0, 900.0]), "linear", 200.0)
+    assert found.jobs.shape == (100, 100) and found.jobs[50, [0, 1, 99]].tolist() == [2, 1, 1]
+
+
+def test_bins_and_classes_include_their_lower_bounds():
+    """Scaled values of some bounds round up, of others down."""
+    edges = heatmap(np.full(1, 0.5), np.array([1e15])).value_edges[1:-1]
+    at, below = (heatmap(np.full(edges.size, 0.5), values) for values in (edges, np.nextafter(edges, 0)))
+    assert at.jobs[50].tolist() == [0] + [1] * edges.size
+    assert below.jobs[50].tolist() == [1] * edges.size
+    edges = np.arange(1, 100) / 100
+    at, below = (heatmap(loads, np.ones(99)).jobs[:, 0].tolist() for loads in (edges, np.nextafter(edges, 0)))
+    assert at == [0] + [1] * 99 and below == [1] * 99 + [0]
+    for classes, edges in ((10, np.arange(1, 10) / 10), (11, np.arange(5, 100, 10) / 100)):
+        for place, edge in enumerate(edges):
+            found = bubbles(np.array([np.nextafter(edge, 0), edge]), np.ones(2), classes)
+            assert found["decile"].to_list() == [place, place + 1]
+    edges = heatmap(np.full(1, 0.5), np.array([7.0]), "linear").value_edges
+    for place, edge in enumerate(edges[1:-1], 1):
+        found = heatmap(np.full(2, 0.5), np.array([np.nextafter(edge, 0), edge]), "linear", 7.0).jobs[50]
+        assert np.flatnonzero(found).tolist() == [place - 1, place]
+
+
+def test_heatmaps_and_bubbles_are_read_from_a_database(tmp_path):
+    rng = np.random.default_rng(5)
+    load, values = rng.random(40), 10 ** (4 * rng.random(40))
+    found, points = heatmap(load, values), bubbles(load, values)
+    with duckdb.connect() as connection:
+        cells = found.cells().with_columns(run=pl.lit("a"), measure=pl.lit("wait_time"))
+        classes = points.with_columns(run=pl.lit("a"), measure=pl.lit("wait_time"), filtered=False)
+        for name, table in (("heatmaps", cells), ("bubbles", classes.reverse())):
+            table.write_parquet(tmp_path / name)
+            connection.execute(f"CREATE VIEW {name} AS FROM read_parquet('{tmp_path / name}')")
+        read = read_heatmaps(connection, ["b", "a"])
+        assert read_bubbles(connection, "a", "wait_time").equals(points)
+        assert read_bubbles(connection, "a", "wait_time", filtered=True).is_empty()
+    assert np.array_equal(read["a", "wait_time"].jobs, found.jobs)
+    assert read.keys() == {(run, measure) for run in "ab" for measure in HEATMAP_MEASURES}
+    assert sum(int(one.jobs.sum()) for one in read.values()) == 40
 
 
 def test_an_unknown_scale_is_refused():
@@ -131,6 +199,19 @@ def test_contours_surround_a_concentration_and_stay_within_the_axes():
     assert contours(heatmap(np.zeros(0), np.zeros(0))) == []
 
 
+def test_a_contour_around_one_cell_is_a_circle():
+    """A Gaussian in two dimensions holds half of its mass within 1.18 standard deviations, and 90 % within 2.15."""
+    width = 1 / BINS_PER_DECADE
+    found = contours(heatmap(np.full(100, 0.505), np.r_[np.full(99, 10 ** (20.5 * width)), 10 ** (40 * width)]))
+    assert [share for share, _ in found] == [0.5, 0.9]
+    for share, line in found:
+        across, up = (line[:, 0] - 0.505) * 100, np.log10(line[:, 1]) / width - 20.5
+        radius = 1.5 * math.sqrt(-2 * math.log(1 - share))
+        assert np.hypot(across, up) == pytest.approx(np.full(len(line), radius), abs=0.25)  # cells are squares
+        for offsets in (across, up):
+            assert offsets.max() == pytest.approx(-offsets.min(), abs=1e-6)
+
+
 def test_a_linear_axis_begins_at_0_and_ends_at_the_largest_value():
     load, values = np.full(60, 0.5), np.arange(60.0)
     found = heatmap(load, values, "linear")
@@ -156,3 +237,30 @@ def test_a_summary_counts_every_job_whose_values_are_known():
     kept = table.filter((pl.col("run_time") >= 60) & (pl.col("slowdown") <= 1000)).height
     for measure in HEATMAP_MEASURES:
         assert summary["bubbles"].filter(measure=measure, filtered=True)["jobs"].sum() == kept
+
+
+@pytest.mark.parametrize("unknown", [(), (3, 7)])
+def test_a_summary_has_the_cells_and_bubbles_of_each_measure(unknown, tmp_path, monkeypatch):
+    """Figure 1 leaves out jobs 20 to 29, which are too short; job 25 has no slowdown, and some jobs have no load."""
+    rng = np.random.default_rng(2)
+    columns = {name: 10 ** (4 * rng.random(60)) for name in HEATMAP_MEASURES} | {"run_time": np.full(60, 60.0)}
+    table = pl.DataFrame({"load": rng.random(60)} | columns).with_row_index("job")
+    table = table.with_columns(
+        load=pl.when(~pl.col("job").is_in(unknown)).then("load"),
+        run_time=pl.when(pl.col("job").is_between(20, 29)).then(59.0).otherwise("run_time"),
+        slowdown=pl.when(pl.col("job") != 25).then(pl.col("slowdown") / 4),
+    )
+    table.write_parquet(tmp_path / "run.parquet")
+    kept = table.filter((pl.col("run_time") >= 60) & (pl.col("slowdown") <= 1000))
+    assert 0 < kept.height < 50
+    found = summarize(table)
+    for measure in HEATMAP_MEASURES:
+        cells = found["cells"].filter(measure=measure).drop("measure")
+        assert cells.equals(heatmap(table["load"].to_numpy(), table[measure].to_numpy()).cells())
+        for name, classes in (("bubbles", 10), ("bubbles_11", 11)):
+            for filtered, part in ((False, table), (True, kept)):
+                points = found[name].filter(measure=measure, filtered=filtered).drop("measure", "filtered")
+                assert points.equals(bubbles(part["load"].to_numpy(), part[measure].to_numpy(), classes))
+    for most in (60, 59):  # a larger file is read one column at a time
+        monkeypatch.setattr("swflow.jobs.table.MOST_AT_ONCE", most)
+        assert all(part.equals(found[name]) for name, part in summarize(tmp_path / "run.parquet").items())

@@ -183,11 +183,12 @@ def test_quantiles_of_weighted_weeks_are_those_of_repeated_jobs():
     times = generator.integers(1, 4, (20, 5)).astype(float)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(resampling, "_weights_of", lambda weeks: (times, times.astype(np.float32)))
-        found = resampling.quantile_of(run, "wait_time", 0.95).sampled
+        found = {share: resampling.quantile_of(run, "wait_time", share).sampled for share in (0.02, 0.1, 0.5, 0.95)}
     week = (run["submit_time"] // WEEK).cast(pl.Int64).to_numpy()
-    for weights, value in zip(times, found, strict=True):
-        repeated = np.sort(np.repeat(run["wait_time"].to_numpy(), weights[week].astype(int)))
-        assert value == repeated[int(np.ceil(0.95 * repeated.size)) - 1]
+    for share, sampled in found.items():
+        for weights, value in zip(times, sampled, strict=True):
+            repeated = np.sort(np.repeat(run["wait_time"].to_numpy(), weights[week].astype(int)))
+            assert value == repeated[int(np.ceil(share * repeated.size)) - 1]
 
 
 def test_each_run_is_weighted_by_its_own_areas():
@@ -307,7 +308,27 @@ def test_a_difference_of_exactly_0_is_not_distinguishable():
     assert verdicts.better(0.5, False) == verdicts.BETTER
 
 
+def test_jobs_without_a_load_or_value_do_not_count():
+    run = run_of(np.random.default_rng(19))
+    gaps = run.with_columns(load=pl.when(pl.col("wait_time") > 300).then("load"))
+    gaps = gaps.with_columns(wait_time=pl.when(pl.col("load").is_null() | (pl.col("load") > 0.1)).then("wait_time"))
+    known = gaps.drop_nulls()
+    assert 0 < known.height < run.height
+    once, again = (resampling.distribution_of(one, "wait_time") for one in (gaps, known))
+    for name in ("weeks", "weights", "shares", "ranks", "by_week"):
+        assert np.array_equal(getattr(once, name), getattr(again, name)), name
+    assert intervals.score_of(once, again).equal
+    nothing = resampling.distribution_of(run.clear(), "wait_time")
+    assert nothing.weeks.size == 0 and nothing.weights.shape == (resampling.SAMPLES, 10)
+    assert intervals.score_of(nothing, once).value == 0
+
+
 def test_differences_without_a_ratio():
+    for blocks, freedom in ((1, 1), (2, 1), (3, 2)):
+        for basis, overlap in (("weeks", 1.5), ("replicates", 1)):
+            assert intervals.of_interval(-3.0, -0.9, 0.2, blocks, basis, 30.0).freedom == freedom / overlap
+    apart = intervals.of_interval(-30.0, -0.9, 0.2, 20, "weeks", 30.0)
+    assert apart.error * intervals.student(apart.freedom) == pytest.approx(30 * 1.1 / 2)
     assert not intervals.of_interval(-10.0, -1.0, 0.2, 20, "weeks", 30.0).is_ratio
     assert not intervals.of_interval(-30.0, -0.9, 0.2, 20, "weeks", 30.0).is_ratio
     assert intervals.of_interval(-29.0, -0.99, 0.2, 20, "weeks", 30.0).is_ratio

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from swflow.analysis.heatmap import heatmap
 from swflow.analysis.job_load import Loads, loads_of
+from swflow.errors import SwflowError
+from swflow.jobs.table import END_OF_TIME
 
 #: Time origins: 0, a later one, an earlier one, and one so large that few bits remain for fractions of a second.
 ORIGINS = (0.0, 1e7, -5e5, 1e12)
@@ -65,6 +67,26 @@ def test_the_load_is_the_float_nearest_to_the_quotient_of_fractions(schedule, ma
     assert found.backlog_load.tolist() == naive_load(submit, submit, end, processors, machine)
 
 
+def test_stays_that_no_float_holds_are_divided_without_error():
+    """The difference of times of unequal magnitudes has more bits than a float64."""
+    rng = np.random.default_rng(1)
+    for _ in range(5):
+        submit, wait, run = (10.0 ** rng.uniform(-9, 3, 25) for _ in range(3))
+        start, processors = submit + wait, rng.integers(1, 9, 25)
+        found = loads(submit, start, start + run, processors, 7)
+        assert found.load.tolist() == naive_load(submit, start, start + run, processors, 7)
+        assert found.backlog_load.tolist() == naive_load(submit, submit, start + run, processors, 7)
+
+
+@pytest.mark.parametrize("name", ["submit_time", "start_time", "end_time"])
+@pytest.mark.parametrize("time", [END_OF_TIME * 1.5, -END_OF_TIME * 1.5, float("nan")])
+def test_times_beyond_the_clock_are_refused(name, time):
+    columns = {key: [-END_OF_TIME, END_OF_TIME, 0.0] for key in ("submit_time", "start_time", "end_time")}
+    columns[name][2] = time
+    with pytest.raises(SwflowError, match=f"load: job 2: the {name.removesuffix('_time')}.* is .*; expected at most"):
+        loads_of(pl.DataFrame(columns | {"processors": [1, 1, 1]}), 4)
+
+
 @pytest.mark.parametrize("step", [1.0, 1 / 3])
 def test_a_load_of_exactly_a_hundredth_is_in_the_cell_that_starts_there(step):
     """Run jobs in sequence, each alone on 1 to 99 of 100 processors, so that earlier sums must not matter."""
@@ -87,3 +109,10 @@ def test_the_peak_counts_starts_after_ends_at_the_same_instant():
     })  # fmt: skip
     assert loads_of(outcomes, 4).peak_processors == 5
     assert loads_of(outcomes.head(0), 4).peak_processors == 0
+
+
+@pytest.mark.parametrize("name", ["submit_time", "start_time", "end_time", "processors"])
+def test_columns_that_are_no_numbers_are_refused(name):
+    columns = {key: [1] for key in ("submit_time", "start_time", "end_time", "processors")}
+    with pytest.raises(SwflowError, match=f"outcomes: column {name} has type String; expected numbers"):
+        loads_of(pl.DataFrame(columns | {name: ["one"]}), 4)

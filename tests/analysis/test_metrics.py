@@ -6,8 +6,10 @@ import pytest
 
 from helpers.kernels import outcomes_of
 from swflow.analysis.fairness import fairness_indices
+from swflow.analysis.heatmap import ABOVE_1
 from swflow.analysis.job_load import loads_of
-from swflow.analysis.metrics import CORRELATED, MEASURES, METRICS, correlations, metrics
+from swflow.analysis.metrics import CORRELATED, MEASURES, METRICS, Middle, correlations, metrics
+from swflow.errors import SwflowError
 
 
 def drawn(jobs: int) -> pl.DataFrame:
@@ -45,6 +47,20 @@ def test_metrics_equal_plain_python():
         assert figures[f"p95_{measure}"] == pytest.approx(np.quantile(values, 0.95))
 
 
+def test_metrics_of_many_jobs_are_computed_one_by_one(monkeypatch):
+    table = drawn(50)
+    whole = metrics(table, 16)
+    monkeypatch.setattr("swflow.analysis.metrics.MOST_AT_ONCE", 49)
+    assert metrics(table, 16) == whole
+
+
+def test_metrics_do_not_depend_on_the_origin_of_time():
+    table = drawn(50)
+    for later in (4096.0, -65536.0):
+        moved = table.with_columns(pl.col("submit_time", "start_time", "end_time") + later)
+        assert metrics(moved, 16) == metrics(table, 16)
+
+
 def test_upper_tails_leave_out_killed_jobs():
     table = drawn(200)
     for outcomes in (table, table.with_columns(killed=False), table.with_columns(killed=True)):
@@ -61,7 +77,8 @@ def test_upper_tails_of_few_jobs():
     """The place of the 95th percentile of 1, 2 and 20 jobs is the last one, of 21 jobs the last but one."""
     for jobs, place in {1: 0, 2: 1, 20: 19, 21: 19}.items():
         table = drawn(jobs).with_columns(wait_time=pl.int_range(jobs).cast(pl.Float64), killed=False)
-        assert metrics(table, 16)["p95_wait_time_unkilled"] == place
+        figures = metrics(table.with_columns(response_time="run_time"), 16)
+        assert (figures["p95_wait_time_unkilled"], figures["p95_bounded_slowdown_60_unkilled"]) == (place, 1)
 
 
 def test_penalties_are_shares_of_the_run_times():
@@ -71,6 +88,9 @@ def test_penalties_are_shares_of_the_run_times():
     assert figures["penalized_share_percent"] == pytest.approx((100 * 5 / 20 + 0) / 2)
     prolonged = metrics(table.with_columns(penalty_time=pl.col("run_time")), 16)
     assert (prolonged["penalized_percent"], prolonged["penalized_share_percent"]) == (None, 100)
+    short = metrics(table.with_columns(run_time=pl.Series([0.5, 0.25, 0.0]), penalty_time=pl.lit(0.2)), 16)
+    assert short["penalized_percent"] == pytest.approx(50 * (0.2 / 0.3 + 0.2 / 0.05))
+    assert short["penalized_share_percent"] == pytest.approx(50 * (0.2 / 0.5 + 0.2 / 0.25))
 
 
 def test_correlations_equal_scipy():
@@ -88,8 +108,19 @@ def test_correlations_state_the_number_of_jobs():
     found = correlations(table)
     assert found["jobs"] == table["slowdown"].drop_nulls().len() < 300
     assert found["above_1"] == table.filter(pl.col("slowdown").is_not_null() & (pl.col("load") > 1)).height > 0
+    loads = pl.Series([ABOVE_1, np.nextafter(ABOVE_1, 2)])
+    two = table.head(2).with_columns(load=loads, slowdown=pl.Series([3.0, 2.0]))
+    assert correlations(two)["above_1"] == 1 and correlations(two)["slowdown"] == pytest.approx(-1)
+    assert correlations(two.head(1)) == dict.fromkeys(CORRELATED) | {"jobs": 1, "above_1": 0}
+    assert correlations(table.with_columns(wait_time=7.0))["wait_time"] is None
     nothing = correlations(table.with_columns(slowdown=None))
     assert nothing == dict.fromkeys(CORRELATED) | {"jobs": 0, "above_1": 0}
+
+
+@pytest.mark.parametrize("amount", [{"warm_up": "30 weeks"}, {"cool_down": "all"}])
+def test_a_warm_up_is_days_or_jobs(amount):
+    with pytest.raises(SwflowError, match=f"{next(iter(amount))}: .*; expected days or jobs"):
+        Middle(**amount)
 
 
 def test_a_run_has_exactly_the_listed_metrics():

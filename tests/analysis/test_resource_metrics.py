@@ -72,8 +72,21 @@ def test_check_compares_the_record_with_the_units():
     few = {finding.check: finding for finding in check_workload(site(gpus=2, licenses=9))}
     assert few["more-gpus-than-machine"].jobs == 1
     assert "never more than 2 of 9 licenses" in few["licenses-never-full"].message
+    idle = JOBS.with_columns(gpus=0, run_time=pl.Series([10.0, 30.0, 0.0]))
+    (found,) = check_workload(replace(site(gpus=4), jobs=idle))[-1:]
+    assert found.message.startswith("1 jobs demand licenses, up to 1 at once")
+    for units, is_never_full in ((10, False), (11, True)):
+        checks = {finding.check for finding in check_workload(site(gpus=units))}
+        assert ("gpus-never-full" in checks) is is_never_full
     synthetic = replace(site(gpus=4), history=({"stage": "model"},))
     assert not any("gpus" in finding.check for finding in check_workload(synthetic))
+
+
+@pytest.mark.parametrize(("beyond", "expected"), [(2.0, "error"), (1.0, "error"), (0.9, "warning")])
+def test_use_beyond_the_units_is_an_error_from_one_percent_of_the_time(beyond, expected):
+    jobs = JOBS.head(2).with_columns(run_time=pl.Series([100.0, beyond]))
+    found = {finding.check: finding for finding in check_workload(replace(site(gpus=4), jobs=jobs))}
+    assert found["gpus-use-beyond-machine"].severity == expected
 
 
 def test_the_database_has_the_further_metrics(tmp_path, monkeypatch):

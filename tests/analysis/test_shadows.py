@@ -60,9 +60,9 @@ def schedules(draw_):
     free = [0] * machine.processors
     jobs = []
     for number in range(draw_(st.integers(1, 12))):
-        chosen = sorted(draw_(st.sets(st.integers(0, machine.processors - 1), min_size=1)))
+        chosen = sorted(draw_(st.sets(st.integers(0, machine.processors - 1), min_size=1, max_size=5)))
         start = max(free[place] for place in chosen) + draw_(st.integers(0, 3))
-        end = start + draw_(st.integers(0, 5))
+        end = start + draw_(st.sampled_from([0, 1, 2, 5, 9]))
         for place in chosen:
             free[place] = end
         demand = st.none() | st.integers(0, 5)
@@ -127,6 +127,7 @@ def test_the_example_of_the_paper():
 
 OUTCOMES = pl.DataFrame({"job_id": [1, 2], "start_time": [0.0, 5.0], "end_time": [9.0, 9.0], "places": ["0-1", "2,4"]})
 DEMANDS = pl.DataFrame({"job_id": [1, 2], "io": [1.0, 2.0]})
+MANY = OUTCOMES.head(1).drop("job_id").join(pl.DataFrame({"job_id": range(99, 9, -1)}), how="cross")
 
 
 @pytest.mark.parametrize(
@@ -136,6 +137,9 @@ DEMANDS = pl.DataFrame({"job_id": [1, 2], "io": [1.0, 2.0]})
         (OUTCOMES, DEMANDS.drop("job_id"), "shadows: the demands lack job_id"),
         (OUTCOMES, DEMANDS.head(1), "shadows: job 2 has no row of demands"),
         (OUTCOMES.with_columns(places=pl.Series(["0-1", "2,8"])), DEMANDS, "job 2 is on processor 8 of 8"),
+        (OUTCOMES.with_columns(places=pl.Series(["0-1", "5,4-2"])), DEMANDS, "job 2 has places '4-2'; they are ranges"),
+        (OUTCOMES.with_columns(places=pl.Series(["0-1", "-1"])), DEMANDS, "job 2 has places '-1'; they are ranges"),
+        (MANY, DEMANDS, "shadows: job 99 has no row of demands"),
         (OUTCOMES.with_columns(end_time=pl.Series([9.0, None])), DEMANDS, "job 2 has no finite start and end"),
         (OUTCOMES.with_columns(start_time=pl.Series([0.0, float("nan")])), DEMANDS, "job 2 has no finite start"),
         (OUTCOMES.with_columns(places=pl.Series(["0-1", None])), DEMANDS, "the processors of 1 jobs are not known"),
@@ -150,6 +154,15 @@ def test_only_resources_with_capacity_and_demand_count():
     assert shadows(OUTCOMES, DEMANDS, Machine(8, 2, {"memory": 1}))["penalty"].sum() == 0
     assert "io" not in shadows(OUTCOMES, DEMANDS, Machine(8, 2)).columns
     assert shadows(OUTCOMES.clear(), DEMANDS, Machine(8, 2, {"io": 1})).is_empty()
+
+
+def test_a_job_without_a_duration_divides_no_shadow():
+    instant = pl.DataFrame({"job_id": [3], "start_time": [4.0], "end_time": [4.0], "places": ["3"]})
+    demands = pl.concat([DEMANDS, pl.DataFrame({"job_id": [3], "io": [9.0]})])
+    machine = Machine(8, 2, {"io": 4})
+    found = shadows(pl.concat([OUTCOMES, instant]), demands, machine)
+    assert found.equals(shadows(OUTCOMES, DEMANDS, machine))
+    assert penalty_times(instant, found)["penalty_time"].to_list() == [0]
 
 
 def test_ranges_of_places():

@@ -6,7 +6,7 @@ import pytest
 from helpers.cli import call
 from swflow.analysis.plausibility import check_log, check_workload
 from swflow.jobs.machine import Machine
-from swflow.jobs.table import SWF_FIELDS, Workload
+from swflow.jobs.table import SWF_FIELDS, Workload, write_workload
 from swflow.workload.clean import prepared
 
 HEADER = {"MaxProcs": ["8"], "UnixStartTime": ["1704700800"], "User": ["1 ada", "2 bob"]}
@@ -39,8 +39,8 @@ def test_a_consistent_log_has_no_findings():
 
 def test_use_beyond_the_machine_states_time_jobs_and_cause():
     crowd = [{"submit_time": 7200, "allocated_processors": 8, "run_time": 3600} for _ in range(3)]
-    found = findings({}, *crowd, {"submit_time": 86400})["use-beyond-machine"]
-    assert found.severity == "warning"
+    found = findings({"run_time": 3600, "requested_time": 3600}, *crowd, {"submit_time": 86400})["use-beyond-machine"]
+    assert found.severity == "warning"  # the job that ends at that time does not run any more
     assert "24 of 8 processors were busy on 2024-01-08 10:00 UTC, by 3 jobs (the widest: 2, 3, 4)" in found.message
     assert (found.jobs, found.first_job_id, str(found.moment)) == (3, 2, "2024-01-08 10:00:00")
     found = findings(*crowd)["use-beyond-machine"]
@@ -71,8 +71,9 @@ def test_widths_waits_and_ids():
     assert list(silent) == ["no-wait-times"]
     overlapping = findings({"run_time": 600}, {"job_id": 1, "submit_time": 3700}, {"allocated_processors": 8})
     assert overlapping["overlapping-steps"].jobs == 1
+    assert overlapping["overlapping-steps"].message.startswith("1 job ids are on 2 lines; 1 overlap another job")
     apart = findings({}, {"job_id": 1}, {"allocated_processors": 8})
-    assert "repeated-job-ids" in apart
+    assert apart["repeated-job-ids"].message.startswith("1 job ids are on 2 lines; none overlaps")
 
 
 def test_clocks_gaps_and_estimates():
@@ -85,6 +86,7 @@ def test_clocks_gaps_and_estimates():
     assert "10.0 days" in found["gaps"].message
     found = findings(*[{"requested_time": None if number < 2 else 90} for number in range(10)])
     assert (found["missing-estimates"].severity, found["missing-estimates"].jobs) == ("warning", 2)
+    assert "2 jobs (20 %) have no estimate" in found["missing-estimates"].message
     assert findings(*[{"run_time": 600}] * 5)["past-estimates"].severity == "warning"
 
 
@@ -110,6 +112,7 @@ def test_shares_of_estimates_decide_the_severity():
     [
         (900, 600, 3 * 86400, None), (900, 600, 3 * 86400 + 1, "warning"), (900, 4000, 3 * 86400 + 1, "note"),
         (3600, 300, 149 * 3600, None), (3600, 300, 149 * 3600 + 1, "warning"), (1, 1, 1, None), (1, 2, 10**6, None),
+        (900, 2594, 3 * 86400 + 1, "warning"), (900, 2595, 3 * 86400 + 1, "note"),
     ],
 )  # fmt: skip
 def test_a_gap_lasts_days_and_many_mean_intervals(interval, count, gap, expected):
@@ -186,6 +189,34 @@ def test_the_extent_of_use_beyond_the_machine_decides_severity_and_causes(jobs_o
     assert [name for name, text in CAUSES.items() if text in found.message] == sorted(causes, key=[*CAUSES].index)
 
 
+def test_jobs_with_an_unknown_time_or_width_use_nothing():
+    rows = [{"submit_time": 7200, "allocated_processors": 8, "run_time": 3600, "requested_time": 3600}] * 3
+    expected = findings(*rows)["use-beyond-machine"]
+    for name in ("run_time", "allocated_processors", "wait_time"):
+        found = findings(*rows, {"submit_time": 7200, "allocated_processors": 8, "run_time": 3600} | {name: None})
+        assert found["use-beyond-machine"] == expected, name
+
+
+@pytest.mark.parametrize("start", [-8 * 10**10, 8 * 10**10, 3 * 10**11, 10**30])
+def test_times_beyond_the_calendar_are_seconds(start):
+    found = findings({"wait_time": -5}, header={"MaxProcs": ["8"], "UnixStartTime": [str(start)]})["negative-waits"]
+    assert (found.moment is not None) == (start == 8 * 10**10)
+
+
+def test_repeated_ids_overlap_by_their_starts():
+    first = {"submit_time": 100, "wait_time": 500, "run_time": 60}
+    for start, expected in ((659, "overlapping-steps"), (660, "repeated-job-ids")):
+        found = findings(first, {"job_id": 1, "submit_time": 200, "wait_time": start - 200}, {"job_id": 3})
+        assert {"overlapping-steps", "repeated-job-ids"} & found.keys() == {expected}
+
+
+def test_shares_of_less_than_a_second():
+    columns = {"submit_time": 0.0, "wait_time": 0.0, "run_time": 0.5, "processors": 8, "requested_time": 0.5}
+    table = pl.DataFrame([{"job_id": number} | columns for number in (1, 2)])
+    found = {each.check: each for each in check_workload(Workload(table, Machine.of(8), "log"))}
+    assert "for 100 % of the time; recorded utilization 2." in found["use-beyond-machine"].message
+
+
 def test_boundaries_of_use_ids_and_percentages():
     assert severity("never-full", [{"allocated_processors": 4}]) is None
     assert severity("never-full", [{"allocated_processors": 3}]) == "note"
@@ -198,6 +229,9 @@ def test_boundaries_of_use_ids_and_percentages():
     assert "1 jobs (1 %)" in findings(*rows[:-1])["unknown-waits"].message
     assert "by up to 5 s" in findings({"wait_time": -2}, {"wait_time": -5})["negative-waits"].message
     assert severity("no-run-time", [{"run_time": 1}]) is None
+    found = findings(*[{"run_time": 0, "wait_time": 50}, {"run_time": 0, "wait_time": 70}, {"run_time": None}, {}] * 25)
+    assert found["no-run-time"].message.startswith("75 jobs (75 %) have no run time; cleaning removes them. 50 of them")
+    assert "their waits, 60 s in the mean" in found["no-run-time"].message
 
 
 def test_a_flurry_names_the_user_and_how_to_remove_it():
@@ -205,7 +239,7 @@ def test_a_flurry_names_the_user_and_how_to_remove_it():
     burst = [{"submit_time": 604800.0 + number, "user_id": 2, "run_time": 1} for number in range(600)]
     found = findings(*calm, *burst, processors=1000)["flurries"]
     assert "user bob (2) submitted" in found.message
-    assert '--flurries "user_id == 2 and' in found.message
+    assert '--flurries "user_id == 2 and 101 <= job_id <= 1000"' in found.message
     assert found.severity == "warning"
 
 
@@ -229,6 +263,15 @@ def test_the_command_checks_logs_before_cleaning(tmp_path, monkeypatch, capfd):
     assert call("check", "log.swf", "--strict") == 1
     assert call("check", "nothing.swf") == 1
     assert "nothing.swf: no such file" in capfd.readouterr().err
+
+
+def test_a_workload_is_checked_on_its_machine_or_the_given_one(tmp_path):
+    workload = Workload(prepared(jobs({}, {"allocated_processors": 8})), Machine.of(8), "log", HEADER)
+    write_workload(workload, tmp_path / "log.parquet")
+    found, machine, count = check_log(tmp_path / "log.parquet")
+    assert (found, machine, count) == (check_workload(workload), Machine.of(8), 2)
+    found, machine, _ = check_log(tmp_path / "log.parquet", 7)
+    assert machine.processors == 7 and "wider-than-machine" in {each.check for each in found}
 
 
 @pytest.mark.parametrize(("processors", "expected"), [(None, "unknown-machine"), (20, None)])

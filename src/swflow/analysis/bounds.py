@@ -161,7 +161,7 @@ def _backlog_integral(begin: np.ndarray, end: np.ndarray, rate: np.ndarray, capa
     first, change = backlog[:-1], slope * length
     stays = first + change >= 0
     with np.errstate(divide="ignore", invalid="ignore"):
-        emptied = np.where(stays, 0.0, first * first / (-2 * slope))
+        emptied = first * first / (-2 * slope)
     inside = float(np.where(stays, (first + change / 2) * length, emptied).sum())
     return inside + float(backlog[-1] ** 2 / (2 * capacity))
 

@@ -86,7 +86,7 @@ def fairness_table(outcomes: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_owner(outcomes: pl.DataFrame, jobs: pl.DataFrame, column: str) -> pl.DataFrame:
-    if jobs.height == outcomes.height and jobs["job_id"].equals(outcomes["job_id"]):
+    if jobs["job_id"].equals(outcomes["job_id"]):
         owned = outcomes.with_columns(owner=jobs[column])
         return owned.drop_nulls("owner") if jobs[column].null_count() else owned
     owner = jobs.select("job_id", owner=pl.col(column)).drop_nulls()

@@ -341,7 +341,7 @@ def difference_over_replicates(pairs: Sequence[tuple[float | None, float | None]
     mean, base = known.mean(axis=0).tolist()
     equal = bool((known[:, 0] == known[:, 1]).all()) and blocks > 1
     rest = known.sum(axis=0) - known  # sums of all replicates but one
-    is_ratio = bool((rest > 0).all()) and mean > 0 and base > 0
+    is_ratio = bool((rest > 0).all())
     found = Estimate(mean - base, None, blocks, max(blocks - 1, 1), equal, 0.0, base, is_ratio)
     if equal or blocks < 2:
         return found

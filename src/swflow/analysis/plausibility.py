@@ -65,9 +65,12 @@ class _Log:
     def moment(self, seconds: float | None) -> datetime | None:
         """Return a time of the log as a date and time."""
         start = header_number(self.header, "UnixStartTime")
-        if start is None or seconds is None or not -(10**11) < start + seconds < 10**11:
+        if start is None or seconds is None:
             return None
-        return datetime.fromtimestamp(round(start + seconds), UTC).replace(tzinfo=None)
+        try:
+            return datetime.fromtimestamp(round(start + seconds), UTC).replace(tzinfo=None)
+        except (ValueError, OverflowError, OSError):
+            return None  # not between the years 1 and 9999
 
     def when(self, seconds: float) -> str:
         """Return a time of the log as text."""
@@ -230,7 +233,6 @@ def _use_of_resources(log: _Log) -> Iterator[Finding]:
         units = log.machine.resources.get(name)
         start, run = used["start"].to_numpy(), used["run_time"].to_numpy()
         use = use_of(start, start + run, used["demand"].cast(pl.Int64).to_numpy(), units or 0)
-        share = 100 * use.beyond / use.span if use.span else 0.0
         if units is None:
             text = (
                 f"{used.height:,} jobs demand {name}, up to {use.peak:,} at once by the recorded times; simulations "
@@ -238,6 +240,7 @@ def _use_of_resources(log: _Log) -> Iterator[Finding]:
             )
             yield log.finding(f"unknown-{name}", "note", text)
         elif use.peak > units:
+            share = 100 * use.beyond / use.span
             text = (
                 f"by the recorded times {use.peak:,} of {units:,} {name} were in use on {log.when(use.moment)}; beyond "
                 f"the machine for {share:.3g} % of the time"
@@ -265,17 +268,17 @@ def _use(log: _Log) -> Iterator[Finding]:
             text = f"never more than {peak:,} of {machine:,} processors were busy: is the machine that large?"
             yield log.finding("never-full", "note", text)
         return
-    used = area / (machine * total) if total else 0.0
+    used, share = area / (machine * total), beyond / total
     running = ran.filter((pl.col("start") <= moment) & (pl.col("start") + pl.col("run") > moment))
     widest = running.sort("processors", descending=True).head(3)["job_id"].to_list()
     text = (
         f"by the recorded times {peak:,} of {machine:,} processors were busy on {log.when(moment)}, by "
         f"{running.height:,} jobs (the widest: {', '.join(map(str, widest))}); beyond the machine for "
-        f"{100 * beyond / max(total, 1):.3g} % of the time; recorded utilization {used:.3g}. "
-        f"Likely: {_likely_causes(log, ran, peak, beyond / max(total, 1))}"
+        f"{100 * share:.3g} % of the time; recorded utilization {used:.3g}. "
+        f"Likely: {_likely_causes(log, ran, peak, share)}"
     )
-    slight = peak < 1.02 * machine or beyond < 0.001 * total
-    grave = used > 1 or (peak >= 1.2 * machine and beyond > 0.05 * total)
+    slight = peak < 1.02 * machine or share < 0.001
+    grave = used > 1 or (peak >= 1.2 * machine and share > 0.05)
     severity = "error" if grave else "note" if slight else "warning"
     yield Finding("use-beyond-machine", severity, text, running.height, running["job_id"][0], log.moment(moment))
 
@@ -290,13 +293,12 @@ def _likely_causes(log: _Log, ran: pl.DataFrame, peak: int, share: float) -> str
     machine = log.machine.processors
     causes = []
     parts = ran["partition_id"].drop_nulls().unique().to_list()
-    if len(parts) > 1:
-        peaks = [_used(ran.filter(partition_id=part), machine).peak for part in parts]
-        if max(peaks) <= machine < sum(peaks):
-            causes.append(
-                f"{len(parts)} partitions, each of which stays within the machine: are they separate machines, and "
-                "is the stated size that of one?"
-            )
+    peaks = [_used(ran.filter(partition_id=part), machine).peak for part in parts]
+    if max(peaks, default=0) <= machine < sum(peaks):
+        causes.append(
+            f"{len(parts)} partitions, each of which stays within the machine: are they separate machines, and "
+            "is the stated size that of one?"
+        )
     nodes = header_number(log.header, "MaxNodes")
     if nodes == machine and header_number(log.header, "MaxProcs") is None:
         causes.append(
@@ -365,11 +367,9 @@ def _estimates(log: _Log) -> Iterator[Finding]:
 
 def _sorted(jobs: pl.DataFrame, first: str, second: str) -> pl.DataFrame:
     """Return jobs sorted by two columns; unchanged if they are already sorted."""
-    if not jobs[first].null_count() and not jobs[second].null_count():
-        one, two = (jobs[name].to_numpy() for name in (first, second))
-        if ((one[1:] > one[:-1]) | ((one[1:] == one[:-1]) & (two[1:] >= two[:-1]))).all():
-            return jobs
-    return jobs.sort(first, second)
+    one, two = (jobs[name].to_numpy() for name in (first, second))  # null values become NaN, which is not sorted
+    is_sorted = ((one[1:] > one[:-1]) | ((one[1:] == one[:-1]) & (two[1:] >= two[:-1]))).all()
+    return jobs if is_sorted else jobs.sort(first, second)
 
 
 def _gaps(log: _Log) -> Iterator[Finding]:

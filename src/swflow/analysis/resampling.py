@@ -232,7 +232,7 @@ def _places_of_quantile(sampled: np.ndarray, week: np.ndarray, quantile: float) 
     find the block with the quantile, and then only the jobs of this block.
     """
     weeks = sampled.shape[1]
-    size = max(math.isqrt(week.size), 1)
+    size = math.isqrt(week.size)
     blocks = -(-week.size // size)
     inside = np.bincount(np.arange(week.size) // size * weeks + week, minlength=blocks * weeks)
     reached = np.cumsum(sampled @ inside.reshape(blocks, weeks).T.astype(float), axis=1)

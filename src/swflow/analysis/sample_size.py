@@ -24,8 +24,6 @@ def blocks_needed(found: Estimate, effect: float, power: float = 0.8) -> int | N
     """
     if found.error == 0:
         return 2
-    if effect <= 0:
-        return None
     numbers = range(2, _MOST_BLOCKS + 1)
     place = bisect_left(numbers, True, key=lambda wanted: smallest_difference(found, wanted, power) <= effect)
     return numbers[place] if place < len(numbers) else None

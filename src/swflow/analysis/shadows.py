@@ -118,7 +118,7 @@ def penalty_times(outcomes: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
     added = (
         found.select("node", job_id="jobs", penalty_time=(pl.col("end") - pl.col("start")) * pl.col("penalty"))
         .explode("job_id")
-        .group_by("job_id", "node", maintain_order=True)
+        .group_by("job_id", "node")
         .agg(pl.col("penalty_time").sum())
         .group_by("job_id")
         .agg(pl.col("penalty_time").max())
@@ -156,7 +156,11 @@ def _parts(outcomes: pl.DataFrame, demands: pl.DataFrame, machine: Machine) -> t
             f"shadows: job {odd['job_id'][0]} has places {odd['places'][0]!r}; they are ranges such as 0-3,8"
         )
     placed = ranges(outcomes.filter(pl.col("end_time") > pl.col("start_time")).select(timed))
-    wrong = placed.filter((pl.col("first") < 0) | (pl.col("last") >= machine.processors))
+    turned = placed.filter(pl.col("first") > pl.col("last"))
+    if turned.height:
+        job, first, last = turned.select("job_id", "first", "last").row(0)
+        raise SwflowError(f"shadows: job {job} has places '{first}-{last}'; they are ranges such as 0-3,8")
+    wrong = placed.filter(pl.col("last") >= machine.processors)
     if wrong.height:
         raise SwflowError(
             f"shadows: job {wrong['job_id'][0]} is on processor {wrong['last'][0]} of {machine.processors:,}"
@@ -175,7 +179,7 @@ def _parts(outcomes: pl.DataFrame, demands: pl.DataFrame, machine: Machine) -> t
     if lost.height:
         raise SwflowError(f"shadows: job {lost['job_id'][0]} has no row of demands")
     wanted = demands.select("job_id", pl.col(resources).fill_null(0.0))
-    return parts.join(wanted, on="job_id", how="inner", maintain_order="left"), resources
+    return parts.join(wanted, on="job_id"), resources
 
 
 def _bounds(parts: pl.DataFrame) -> pl.DataFrame:

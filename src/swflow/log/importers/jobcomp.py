@@ -1,7 +1,7 @@
 """Read files of Slurm's plugin jobcomp/filetxt: one line per job, for sites without an accounting database."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import polars as pl
 
@@ -61,14 +61,24 @@ def _records(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _values(record: str) -> dict[str, str]:
-    """Split a record at its keys, each used once and in order; further occurrences belong to values."""
-    found: list[re.Match[str]] = []
-    place = -1
+    """
+    Split a record at its keys, which are in order; other occurrences of keys belong to names and paths.
+
+    The keys are the longest sequence in order. A name that contains keys precedes the keys of the file. Therefore, of
+    equally long sequences, the last one is chosen.
+    """
+    longest: dict[int, tuple[re.Match[str], ...]] = {}
     for match in _KEY.finditer(record):
-        if _KEYS.index(match[1]) > place:
-            found.append(match)
-            place = _KEYS.index(match[1])
-    return values_of(record, found)
+        place = _KEYS.index(match[1])
+        before = max((found for key, found in longest.items() if key < place), key=_rank, default=())
+        if len(before) + 1 >= len(longest.get(place, ())):
+            longest[place] = (*before, match)
+    return values_of(record, max(longest.values(), key=_rank, default=()))
+
+
+def _rank(found: Sequence[re.Match[str]]) -> tuple[int, int]:
+    """Return the length of a sequence of keys, and the place of the last one."""
+    return len(found), found[-1].start()
 
 
 def _job_id(values: dict[str, str]) -> str:

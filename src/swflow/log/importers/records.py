@@ -294,7 +294,7 @@ def numbered(names: pl.Series) -> tuple[pl.Series, list[str]]:
     names = names.cast(pl.String)
     cleaned = names.to_frame("name").select(pl.when(pl.col("name").str.strip_chars() != "").then("name")).to_series()
     known = cleaned.drop_nulls().unique(maintain_order=True)
-    numbers = pl.int_range(1, len(known) + 1, eager=True)
+    numbers = range(1, len(known) + 1)
     return cleaned.replace_strict(known, numbers, default=None, return_dtype=pl.Int64), known.to_list()
 
 

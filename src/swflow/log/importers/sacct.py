@@ -594,7 +594,7 @@ def _ended(jobs: pl.DataFrame, tally: Tally) -> pl.DataFrame:
 
 
 #: The columns of a heterogeneous job that its components give in another way than by the first value or a sum.
-_TOGETHER = ("cluster", "submit", "eligible", "start", "end", "elapsed", "requested_memory", "jobid")
+_TOGETHER = ("cluster", "submit", "eligible", "start", "end", "elapsed", "suspended_time", "requested_memory", "jobid")
 
 
 def _components_together(jobs: pl.DataFrame, tally: Tally) -> pl.DataFrame:
@@ -605,7 +605,8 @@ def _components_together(jobs: pl.DataFrame, tally: Tally) -> pl.DataFrame:
     tally.note(parts, "components of heterogeneous jobs, joined", pl.lit(True))
     parts = _with_runs(parts.with_columns(leader=pl.col("jobid").str.extract(r"^(\d+)", 1)))
     sums = ("allocated", "requested", "nodes", "gpus", "licenses", "memory", "cpu_time", "step_memory")
-    processors = pl.coalesce("allocated", "requested")
+    memory = pl.col("requested_memory")
+    processors = pl.when(memory.is_not_null()).then(pl.coalesce("allocated", "requested"))
     span = pl.col("end").max() - pl.col("start").min() - pl.col("suspended_time").max().fill_null(0)
     together = parts.group_by("cluster", "leader", "run", maintain_order=True).agg(
         *(pl.when(pl.col(name).count() > 0).then(pl.col(name).sum()).alias(name) for name in sums),
@@ -613,9 +614,10 @@ def _components_together(jobs: pl.DataFrame, tally: Tally) -> pl.DataFrame:
         pl.col("eligible").max(),
         pl.col("start").min(),
         pl.col("end").max(),
+        pl.col("suspended_time").max(),
         # Components that start at different times occupy the job's processors from the first start to the last end.
         pl.when(pl.col("start").n_unique() > 1).then(span).otherwise(pl.col("elapsed").max()).alias("elapsed"),
-        ((pl.col("requested_memory") * processors).sum() / processors.sum()).alias("requested_memory"),
+        pl.when(memory.count() > 0).then((memory * processors).sum() / processors.sum()).alias("requested_memory"),
         *(pl.col(name).first() for name in jobs.columns if name not in {*sums, *_TOGETHER}),
     )
     together = conformed(together.with_columns(jobid="leader"), jobs.schema)

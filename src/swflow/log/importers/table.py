@@ -70,7 +70,8 @@ def import_table(path: str, site: Site, mapping: str) -> ImportedLog:
         records = records.with_columns(values.alias(TARGETS[name]))
         unread = given.is_not_null() & values.is_null()
         nothing = ["", "-1", "None", "nan", *(["0"] if name == "array" else [])]
-        unread &= given.cast(pl.String).str.strip_chars().is_in(nothing).not_()
+        if not (given.dtype.is_temporal() or given.dtype.is_nested()):
+            unread &= given.cast(pl.String).str.strip_chars().is_in(nothing).not_()
         unread &= "pattern" not in entry  # a text in which it finds nothing has none of it
         tally.note(records.with_columns(unread=unread), f"unreadable {name}", pl.col("unread"))
     return make_log(_completed(records, tally), tally, site, source=path, form=f"csv ({Path(mapping).stem})")
@@ -102,6 +103,9 @@ def _read_mapping(mapping: str) -> Mapping[str, Any]:
             raise SwflowError(f"{mapping}: columns: {' or '.join(sorted(options))} is missing, but required")
     if "run_time" not in content["columns"] and not {"start_time", "wait_time"} & content["columns"].keys():
         raise SwflowError(f"{mapping}: columns: run_time, or start_time and end_time, is missing")
+    delimiter = content.get("delimiter") or ","
+    if not isinstance(delimiter, str) or len(delimiter.encode()) != 1:
+        raise SwflowError(f"{mapping}: delimiter: {delimiter!r}; expected one character")
     status = content.get("status")
     if status is not None and not (
         isinstance(status, Mapping) and all(value in (0, 1, 5) for value in status.values())
@@ -123,8 +127,11 @@ def _explained(name: str, entry: Any, where: str) -> dict[str, Any]:
             raise SwflowError(f"{where}: columns: {name}: {key} does not apply to it; expected {applicable}")
     units: Mapping[str, float] = _KILOBYTES if name in _MEMORY else _SECONDS if name in (*_SPANS, *_TIMES) else {}
     unit = entry.get("unit")
-    if unit is not None and unit not in units:
+    if unit is not None and (not isinstance(unit, str) or unit not in units):
         raise SwflowError(f"{where}: columns: {name}: unknown unit {unit!r}{suggest(str(unit), units)}")
+    form = entry.get("format", "")
+    if not isinstance(form, str):
+        raise SwflowError(f"{where}: columns: {name}: format: {form!r}; expected a text such as '%Y-%m-%d %H:%M'")
     pattern = entry.get("pattern")
     try:
         groups = 1 if pattern is None else re.compile(pattern).groups
@@ -144,7 +151,7 @@ def _explained(name: str, entry: Any, where: str) -> dict[str, Any]:
 def _read_table(path: str, delimiter: str | None) -> pl.DataFrame:
     if not path.endswith(".parquet"):
         text = read_text(path)
-        header = text.split(b"\n", 1)[0].decode("utf-8", "replace")
+        header = text.partition(b"\n")[0].decode("utf-8", "replace")
         delimiter = delimiter or max(",;\t|", key=header.count)
     try:
         if path.endswith(".parquet"):
