@@ -282,12 +282,13 @@ LIBRARIES = (
 
 
 def nets_of(path: Path) -> dict[str, dict[str, Any]]:
-    """Return the tests of a module by net, from its own entry or that of its folder."""
+    """Return the tests of a module by net, from its own entry or that of its folder, those of survivors last."""
     name = path.relative_to(ROOT).as_posix()
     known = [prefix for prefix in NOTES["nets"] if name.startswith(prefix)]
     if not known:
         raise SystemExit(f"{name}: no tests in mutants.yaml")
-    found = dict(NOTES["nets"][max(known, key=len)])
+    found = NOTES["nets"][max(known, key=len)]
+    found = dict(sorted(found.items(), key=lambda net: bool(net[1].get("survivors"))))
     examples = {"interpret": next(iter(found.values())).get("interpret", True), "tests": [name]}
     return {"examples": examples, **found} if ">>>" in path.read_text() else found
 
