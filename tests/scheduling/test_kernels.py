@@ -490,8 +490,11 @@ def test_a_round_of_moves_finds_what_a_search_for_each_job_finds(machine: int):
     assert together > 30, together
 
 
-def test_a_round_of_moves_with_few_known_sizes_finds_what_a_search_for_each_job_finds(small_blocks: None):
-    moved, failed, together = rounds_of_moves(12, 16)
+@pytest.mark.parametrize(("machine", "turns"), [(12, 16), (8, 60)])
+def test_a_round_of_moves_with_few_known_sizes_finds_what_a_search_for_each_job_finds(
+    machine: int, turns: int, small_blocks: None
+):
+    moved, failed, together = rounds_of_moves(machine, turns)
     assert moved > 20 and failed > 100 and together > 1
 
 
