@@ -294,9 +294,15 @@ def nets_of(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def explained(mutant: Mutant) -> bool:
-    """Return whether `mutants.yaml` explains a mutant: its line, any mutant of the line, or a pattern of changes."""
+    """
+    Return whether `mutants.yaml` explains a mutant: its line, any mutant of the line, or a pattern of changes.
+
+    An entry with ``below`` is for a line below that one, because there are others alike.
+    """
     name, change = mutant.path.relative_to(ROOT).as_posix(), f"{mutant.before} -> {mutant.after}"
     notes = [entry for entry in NOTES["explained"] if (entry["file"], entry["before"]) == (name, mutant.before)]
+    above = mutant.source.splitlines()[mutant.line - 2].strip()
+    notes = [entry for entry in notes if entry.get("below", above) == above]
     if any("after" not in entry or mutant.after in entry["after"] for entry in notes):
         return True
     rules = (rule for rule in NOTES["rules"] if name.startswith(rule["files"]))

@@ -13,7 +13,7 @@ import cases
 import fuzz
 from swflow.compiled.kernel import Kernel
 from swflow.scheduling.engine import setup, solve
-from swflow.scheduling.machine import ahead, moves, plan
+from swflow.scheduling.machine import ahead, counted, moves, plan
 from swflow.scheduling.options import CLUSTER_OPTIONS, PRIORITY
 
 CASES = int(os.environ.get("SWFLOW_RANDOM_CASES", "100"))
@@ -59,6 +59,14 @@ OFTEN: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
         {"backfill": "conservative"},
         ("allocation", "order", "event_order", "unavailable", "resources", "shapes", "prediction", "limits"),
     ),
+    "idle": (
+        {"allocation": "longest-idle"},
+        ("backfill", "reservations", "order", "backfill_order", "event_order", "unavailable", "clusters", "prediction"),
+    ),
+    "rows": (
+        {"allocation": "first-contiguous", "backfill": "easy"},
+        ("reservations", "order", "backfill_order", "event_order", "unavailable", "shapes", "prediction", "clusters"),
+    ),
     "shadows": ({"penalty": "forgets-shadows"}, ("allocation", "backfill", "order", "estimates", "prediction")),
 }  # fmt: skip
 
@@ -83,9 +91,10 @@ def test_random_cases_are_equal_with_small_tables(group: str, monkeypatch: pytes
     monkeypatch.setenv("SWFLOW_INTERPRET", "1")
     for module, name, value in SMALL:
         monkeypatch.setattr(module, name, value)
-    for name, kernel in vars(solve).items():
-        if isinstance(kernel, Kernel):  # the links of an earlier call have the usual sizes
-            monkeypatch.setattr(solve, name, Kernel(kernel.function, kernel.hooks))
+    for module in (solve, counted):
+        for name, kernel in vars(module).items():
+            if isinstance(kernel, Kernel):  # the links of an earlier call have the usual sizes
+                monkeypatch.setattr(module, name, Kernel(kernel.function, kernel.hooks))
     wanted, names = OFTEN[group]
     for number in range(60):
         verdict, text = fuzz.ordinary(random.Random(f"{group} {number}"), names, wanted)
