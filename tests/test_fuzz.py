@@ -67,6 +67,9 @@ OFTEN: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
         {"allocation": "first-contiguous", "backfill": "easy"},
         ("reservations", "order", "backfill_order", "event_order", "unavailable", "shapes", "prediction", "clusters"),
     ),
+    "dominant shares": (
+        {"order": "dominant_share"}, ("resources", "column resources", "backfill", "clusters", "backfill_order")
+    ),
     "shadows": ({"penalty": "forgets-shadows"}, ("allocation", "backfill", "order", "estimates", "prediction")),
 }  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 import math
 import random
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,10 @@ import pytest
 
 import naive
 from helpers.kernels import for_python
+from swflow.compiled.source import Linker, plain_argument, register_formula
 from swflow.scheduling.engine import cancellations, dependents
-from swflow.scheduling.state import accounts, fair_tree, layout, search
+from swflow.scheduling.orders.vocabulary import PARAMETERS
+from swflow.scheduling.state import accounts, changes, fair_tree, heap, layout, operations, search
 from swflow.scheduling.state.heap import ELEMENT
 from swflow.scheduling.state.items import Dependencies
 
@@ -228,3 +231,63 @@ def test_queued_jobs_are_cancelled_in_the_order_of_their_cancellations() -> None
             assert next_cancellation(found, jobs) == time
             if time < math.inf:
                 assert leaves[int(found.heap[0]["job"])] == time
+
+
+def ignored(*arguments: Any) -> None:
+    """Stand for an operation of a machine."""
+
+
+def test_predictions_grow_by_increments_up_to_the_estimate() -> None:
+    correct, push = Linker({operations.extend: ignored}).link(changes.correct), for_python(heap.push)
+    rng = random.Random(5)
+    corrected = 0
+    for _ in range(150):
+        now = float(rng.choice([0, 59, 60, 361, 5000, 400_000, rng.randint(0, 2_000_000)]))
+        jobs, predicted = np.zeros(4, layout.JOB), np.zeros(4, layout.PREDICTED)
+        predictions, counts, agenda = np.zeros(5, ELEMENT), np.zeros(1, layout.COUNTS), np.zeros(1, layout.AGENDA)
+        predicted["corrections"] = [rng.choice([0, 0, 1, 9, 10]) for _ in jobs]
+        expected = []
+        for item, job in enumerate(jobs):
+            job["run"] = rng.choice([0.0, now / 2, now, now + 1, 10 * now + 10])
+            predicted["estimate"][item] = job["run"] + rng.choice([0.0, 5.0, 100.0, 9e6])
+            job["planned_end"] = end = min(rng.choice([1.0, 60.0, now, now + 1]), predicted["estimate"][item])
+            push(predictions, item, end, item)
+            number = predicted["corrections"][item]
+            while end <= now < job["run"]:
+                end = min(end + naive.INCREMENTS[min(number, 10)], predicted["estimate"][item])
+                number += 1
+            expected.append((end, number))
+        before = jobs["planned_end"].copy()
+        counts["predicted"] = 4
+        fields = {"jobs": jobs, "predicted": predicted, "predictions": predictions, "counts": counts, "agenda": agenda}
+        correct(SimpleNamespace(**{name: plain_argument(array) for name, array in fields.items()}), now)
+        assert list(zip(jobs["planned_end"], predicted["corrections"], strict=True)) == expected
+        assert agenda["full"][0] == agenda["corrected"][0] == (jobs["planned_end"] != before).any()
+        left = [item for item in range(4) if jobs["planned_end"][item] > now]
+        held = predictions[: counts["predicted"][0]]
+        assert {(item, end) for end, item in held.tolist()} == {(item, jobs["planned_end"][item]) for item in left}
+        corrected += agenda["corrected"][0]
+    assert corrected > 50
+
+
+def test_formulas_receive_their_parameters() -> None:
+    key_of, plain_key_of = for_python(search.key_of), for_python(search.plain_key_of)
+    found: dict[str, float] = {}
+
+    def formula(*values: float) -> float:
+        found.update(zip(PARAMETERS, values, strict=True))
+        return 7.0
+
+    number = register_formula(formula)
+    numbers, known, owner = tuple(map(float, range(9))), np.arange(10.0, 15.0), np.arange(20.0, 23.0)
+    demands = np.array([[30, 31, 32, 33], [40, 41, 42, 43]])
+    assert key_of(number, 1, numbers, known, owner, demands, np.array([2, 0, -1, 3])) == 7
+    assert found == {
+        "now": 0, "submit_time": 1, "estimate": 2, "processors": 3, "user_usage": 4, "group_usage": 5, "fair_tree": 6,
+        "machine_processors": 7, "dominant_share": 8, "user_id": 10, "group_id": 11, "queue_id": 12,
+        "executable_id": 13, "job_id": 14, "partition_id": 20, "user_share": 21, "group_share": 22, "resource_1": 42,
+        "resource_2": 40, "resource_3": 0, "resource_4": 43,
+    }  # fmt: skip
+    assert plain_key_of(number, 50.0, 51.0, 52.0, 53.0) == 7
+    assert [found[name] for name in PARAMETERS[:4]] == [50, 51, 52, 53]
+    assert all(math.isnan(found[name]) for name in PARAMETERS[4:])
