@@ -808,6 +808,9 @@ def differences(case: Case, outcomes: pl.DataFrame) -> str:
             return f"job {row['job_id']} is on {row['places']}, not {machine.places[job.number]}"
         if (row["places"] is None) == options["places"]:
             return f"job {row['job_id']} has places {row['places']}"
+        lost = end - start - float(machine.spent[job.number]) if options["runtime"] == "shared" else 0.0
+        if not abs(row["penalty_time"] - lost) <= tolerance:
+            return f"job {row['job_id']} has the penalty {row['penalty_time']}, not {lost}"
         if row["submit_time"] != done.submit:
             return f"job {row['job_id']} is submitted at {row['submit_time']}, not {done.submit}"
         if row["processors"] != done.processors or row["centre"] != (place if options["clusters"] else None):
