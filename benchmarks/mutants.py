@@ -282,20 +282,27 @@ LIBRARIES = (
 
 
 def nets_of(path: Path) -> dict[str, dict[str, Any]]:
-    """Return the tests of a module by net, from its own entry or that of its folder."""
+    """Return the tests of a module by net, from its own entry or that of its folder, those of survivors last."""
     name = path.relative_to(ROOT).as_posix()
     known = [prefix for prefix in NOTES["nets"] if name.startswith(prefix)]
     if not known:
         raise SystemExit(f"{name}: no tests in mutants.yaml")
-    found = dict(NOTES["nets"][max(known, key=len)])
+    found = NOTES["nets"][max(known, key=len)]
+    found = dict(sorted(found.items(), key=lambda net: bool(net[1].get("survivors"))))
     examples = {"interpret": next(iter(found.values())).get("interpret", True), "tests": [name]}
     return {"examples": examples, **found} if ">>>" in path.read_text() else found
 
 
 def explained(mutant: Mutant) -> bool:
-    """Return whether `mutants.yaml` explains a mutant: its line, any mutant of the line, or a pattern of changes."""
+    """
+    Return whether `mutants.yaml` explains a mutant: its line, any mutant of the line, or a pattern of changes.
+
+    An entry with ``below`` is for a line below that one, because there are others alike.
+    """
     name, change = mutant.path.relative_to(ROOT).as_posix(), f"{mutant.before} -> {mutant.after}"
     notes = [entry for entry in NOTES["explained"] if (entry["file"], entry["before"]) == (name, mutant.before)]
+    above = mutant.source.splitlines()[mutant.line - 2].strip()
+    notes = [entry for entry in notes if entry.get("below", above) == above]
     if any("after" not in entry or mutant.after in entry["after"] for entry in notes):
         return True
     rules = (rule for rule in NOTES["rules"] if name.startswith(rule["files"]))

@@ -424,13 +424,13 @@ class Case:
         return [(name, label) for name, label in self.labels.items() if label != default(name)]
 
 
-def draw(rng: random.Random, names: Iterable[str] = ALL) -> Case:
-    """Draw a case: values of some of the options ``names`` that go together."""
+def draw(rng: random.Random, names: Iterable[str] = ALL, wanted: Mapping[str, str] | None = None) -> Case:
+    """Draw a case: values of some of the options ``names`` that go together, and those with the ``wanted`` labels."""
     site, names = new_site(rng), list(names)
     choosable = [choice for choice in CHOOSABLE if choice[0] in names]
     values, labels = None, {}
     while values is None:
-        labels = dict(rng.sample(choosable, rng.choice([1, 2, 2, 2, 3])))
+        labels = dict(rng.sample(choosable, rng.choice([1, 2, 2, 2, 3]))) | dict(wanted or {})
         values = completed(site, labels, names)
     for _ in range(rng.choice([0, 0, 0, 1, 2, 4, 8])):
         kept = dict(site.labels)
@@ -808,6 +808,9 @@ def differences(case: Case, outcomes: pl.DataFrame) -> str:
             return f"job {row['job_id']} is on {row['places']}, not {machine.places[job.number]}"
         if (row["places"] is None) == options["places"]:
             return f"job {row['job_id']} has places {row['places']}"
+        lost = end - start - float(machine.spent[job.number]) if options["runtime"] == "shared" else 0.0
+        if not abs(row["penalty_time"] - lost) <= tolerance:
+            return f"job {row['job_id']} has the penalty {row['penalty_time']}, not {lost}"
         if row["submit_time"] != done.submit:
             return f"job {row['job_id']} is submitted at {row['submit_time']}, not {done.submit}"
         if row["processors"] != done.processors or row["centre"] != (place if options["clusters"] else None):

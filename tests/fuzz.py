@@ -28,7 +28,7 @@ import time
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -59,9 +59,11 @@ PLAIN = (
 # --- the kinds of cases ------------------------------------------------------------------------------------
 
 
-def ordinary(rng: random.Random, names: Iterable[str] = ALL) -> tuple[str, str]:
+def ordinary(
+    rng: random.Random, names: Iterable[str] = ALL, wanted: Mapping[str, str] | None = None
+) -> tuple[str, str]:
     """Simulate a valid case, and return its options with other values than the default: an error is a failure."""
-    case = draw(rng, names)
+    case = draw(rng, names, wanted)
     try:
         wrong = differences(case, simulate(case.workload(), Scheduler(**case.options)))
     except Exception as error:

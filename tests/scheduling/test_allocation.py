@@ -2,21 +2,10 @@
 
 import random
 
-import numpy as np
 import pytest
 
+from helpers.sets import as_bits, as_set, runs_of
 from swflow.scheduling.machine import allocation
-
-
-def as_bits(processors: set[int], machine: int) -> np.ndarray:
-    bits = np.zeros((machine + 63) // 64, np.uint64)
-    for processor in processors:
-        bits[processor // 64] |= np.uint64(1 << processor % 64)
-    return bits
-
-
-def as_set(bits: np.ndarray) -> set[int]:
-    return {64 * word + bit for word in range(bits.size) for bit in range(64) if int(bits[word]) >> bit & 1}
 
 
 def drawn(rng: random.Random, machine: int) -> set[int]:
@@ -24,13 +13,6 @@ def drawn(rng: random.Random, machine: int) -> set[int]:
     ends = sorted(rng.choices([*range(machine + 1), 63, 64, 65, 128], k=rng.choice([0, 2, 4, 6])))
     runs = {one for first, after in zip(ends[::2], ends[1::2], strict=True) for one in range(first, after)}
     return {one for one in runs if one < machine} ^ {rng.randrange(machine) for _ in range(rng.choice([0, 1, 9]))}
-
-
-def runs_of(processors: set[int], machine: int) -> list[tuple[int, int]]:
-    """Return the first and the last processor of each run."""
-    firsts = [one for one in range(machine) if one in processors and one - 1 not in processors]
-    lasts = [one for one in range(machine) if one in processors and one + 1 not in processors]
-    return list(zip(firsts, lasts, strict=True))
 
 
 @pytest.mark.parametrize("machine", [1, 5, 63, 64, 65, 128, 200])

@@ -312,14 +312,14 @@ def test_a_plan_of_small_blocks_finds_what_a_scan_finds(small_blocks: None):
         for_python, (plans.advance, plans.earliest, plans.add, plans.free_at, plans.is_free)
     )
     rng = random.Random(4)
-    for machine in (3, 9):
-        free, spans, now, most = plans.new_plan(machine, 400), [], 0.0, 0
+    for machine in (3, 9, 20):
+        free, spans, now, most = scribbled(machine, 400), [], 0.0, 0
         pass_by(free, now)
 
         def level(time: float, spans: list[tuple[float, float, int]] = spans, machine: int = machine) -> int:
             return machine - sum(width for start, end, width in spans if start <= time < end)
 
-        for turn in range(150):
+        for turn in range(300):
             width, length = rng.randint(1, machine), float(rng.choice([1, 4, rng.randint(1, 30)]))
             since = rng.choice([-math.inf, now, now + rng.randint(0, 40)])
             before = rng.choice([math.inf, now + rng.randint(1, 60)]) if since == -math.inf else math.inf
@@ -358,9 +358,20 @@ def test_a_plan_of_small_blocks_finds_what_a_scan_finds(small_blocks: None):
         assert most > 3
 
 
+def scribbled(machine: int, changes: int) -> plans.Plan:
+    """Return a new plan whose unused elements have values, which nothing may read."""
+    plan = plans.new_plan(machine, changes)
+    plan.blocks[:] = (-1.0, 7, -5, 5, 2, 1, 0)
+    plan.changes[:] = (-1.0, 1000)
+    plan.sums[:] = 99
+    return plan
+
+
 def require_sound(free: plans.Plan) -> int:
-    """Check what the blocks say of their changes; return their number."""
+    """Check what the blocks say of their changes, and that none are left to merge; return their number."""
     count = int(free.head["blocks"][0])
+    sizes = free.blocks["count"][:count]
+    assert (sizes[:-1] + sizes[1:] > plans.SIZE // 2).all()
     times: list[float] = []
     for block in free.blocks[:count]:
         changes = free.changes[block["row"], : block["count"]]
@@ -444,7 +455,7 @@ def plan_many(jobs: int, far: int, monkeypatch: pytest.MonkeyPatch) -> None:
     next_place, plan_anew = map(for_python, (plans_ahead.next_place, plans_ahead.plan_anew))
     widths = np.array([rng.choice([1, 1, 2, 8, rng.randint(1, machine)]) for _ in range(jobs)])
     lengths = np.array([float(rng.choice([5, 300, rng.randint(1, 400)])) for _ in widths])
-    running, ahead, plain = (plans.new_plan(machine, 2 * (widths.size + machine)) for _ in range(3))
+    running, ahead, plain = (scribbled(machine, 2 * (widths.size + machine)) for _ in range(3))
     bounds = plans_ahead.new_bounds(widths, lengths)
     assert bounds.since.shape <= (6, 8)
     for now in (0.0, 3.0, 40.0):
@@ -490,8 +501,11 @@ def test_a_round_of_moves_finds_what_a_search_for_each_job_finds(machine: int):
     assert together > 30, together
 
 
-def test_a_round_of_moves_with_few_known_sizes_finds_what_a_search_for_each_job_finds(small_blocks: None):
-    moved, failed, together = rounds_of_moves(12, 16)
+@pytest.mark.parametrize(("machine", "turns"), [(12, 16), (8, 60)])
+def test_a_round_of_moves_with_few_known_sizes_finds_what_a_search_for_each_job_finds(
+    machine: int, turns: int, small_blocks: None
+):
+    moved, failed, together = rounds_of_moves(machine, turns)
     assert moved > 20 and failed > 100 and together > 1
 
 
@@ -503,7 +517,7 @@ def rounds_of_moves(machine: int, turns: int) -> tuple[int, int, int]:
     # Jobs come in bursts of one size, as those that move together.
     rng = random.Random(machine)
     sizes = [(1, 300.0)] * 9 + [(rng.choice([1, 2, 3, machine]), float(rng.choice([5, 20, 60, 300]))) for _ in range(9)]
-    free, plain = plans.new_plan(machine, 4000), plans.new_plan(machine, 4000)
+    free, plain = scribbled(machine, 4000), scribbled(machine, 4000)
     moving = moves.new_moving(free)
     count = moves.LONG_QUEUE + 20
     moved = failed = together = 0

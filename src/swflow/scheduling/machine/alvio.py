@@ -55,7 +55,6 @@ def _serve_table(state: State, now: float) -> None:
                     break  # the others must leave room for the next head
         if np.isnan(state.jobs[head].start):
             return
-    model.counters[0].head = -1
 
 
 def _renew_table(state: State, head: int, now: float) -> None:
@@ -76,7 +75,7 @@ def _enter_in_table(state: State, item: int, now: float, latest: float) -> None:
     """Give a job a reservation, unless it would start after ``latest``."""
     job, queue = state.jobs[item], state.queue
     time = find(state, item, job.processors, job.planned, now)
-    if time <= latest and (time < np.inf or latest == np.inf):
+    if time <= latest:
         job.reserved = time
         reserve(state, item)
         put(queue, job.rank, job.processors, time)

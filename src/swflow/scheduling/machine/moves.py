@@ -46,7 +46,6 @@ def begin_round(moving: Moving, jobs: int) -> None:
     head = moving.head[0]
     head.sizes = 0
     head.width = 0
-    head.moved = 0
     head.latest = head.seen if jobs >= LONG_QUEUE else -np.inf
     head.seen = -np.inf
 
@@ -126,7 +125,6 @@ def _remembered(moving: Moving, width: int, length: float) -> int:
     size.width = width
     size.length = length
     size.time = -np.inf
-    size.freed = np.inf
     return known
 
 

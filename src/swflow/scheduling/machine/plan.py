@@ -116,7 +116,6 @@ def add(plan: Plan, time: float, change: int) -> None:
         blocks[0].row = plan.spare_rows[head.spare]
         blocks[0].count = 0
         blocks[0].total = 0
-        blocks[0].first = time
         head.blocks = 1
     low = max(last_block(plan, time), 0)
     if blocks[low].count == SIZE:

@@ -111,12 +111,12 @@ def _keep_sorted(state: State, number: int, now: float, skips: int) -> None:
         return
     time = computed_at(now, state.options[0].calc_period)
     if one.sorted_at != time:
-        one.sorted_at, size, moves = time, 0, 0
+        one.sorted_at, size = time, 0
         for place in range(one.first, one.first + one.size):
             item = line[place].job
             if _is_queued(state, item):
                 key = queued_key(state, state.queue, item, now)
-                moves += _insert(line, one.first, size, key, item)
+                _insert(line, one.first, size, key, item)
                 size += 1
         one.size = size
     one.left = one.size
@@ -127,14 +127,13 @@ def _precedes(key: float, item: int, other_key: float, other: int) -> bool:
     return key < other_key or (key == other_key and item < other)
 
 
-def _insert(line: np.ndarray, first: int, size: int, key: float, item: int) -> int:
-    """Insert a job into a sorted list, whose last job is the first to be served; return the number of moved jobs."""
+def _insert(line: np.ndarray, first: int, size: int, key: float, item: int) -> None:
+    """Insert a job into a sorted list, whose last job is the first to be served."""
     place = first + size
     while place > first and _precedes(line[place - 1].time, line[place - 1].job, key, item):
         line[place].time, line[place].job = line[place - 1].time, line[place - 1].job
         place -= 1
     line[place].time, line[place].job = key, item
-    return first + size - place
 
 
 def insert_sorted(state: State, item: int, now: float) -> None:
