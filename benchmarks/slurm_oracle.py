@@ -50,7 +50,7 @@ from swflow.scheduling.orders.keys import Order
 from swflow.scheduling.problem import prepare
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
-from swflow.scheduling.state.accounts import book_use
+from swflow.scheduling.state.accounts import book_use, computed_at
 from swflow.scheduling.state.layout import State
 from swflow.scheduling.state.search import queued_key
 from swflow.workload.clean import open_workload
@@ -399,8 +399,11 @@ def _replay(state: State, events: Events) -> int:
         if jobs == 0:
             events.key[row] = queued_key(state, state.queue, item, now)
         elif options.accounts:
-            processors = jobs * state.jobs[item].processors
-            book_use(state.usage, item, now, options.half_life, options.calc_period, jobs, processors)
+            job, period = state.jobs[item], options.calc_period
+            if jobs > 0:
+                job.start = now
+            counted = max(job.start, computed_at(now, period)) if jobs < 0 and options.whole_periods else now
+            book_use(state.usage, item, now, options.half_life, period, jobs, jobs * job.processors, counted)
     return 0
 
 

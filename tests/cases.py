@@ -68,6 +68,7 @@ FORMULAS: dict[Any, Key] = {
         machine.fair.usage("group", job, now) / machine.fair.entitled("group", job)
     ),
     "-fair_tree": lambda job, now, machine: -machine.fair.factor(job, now),
+    "association_usage": lambda job, now, machine: machine.fair.effective(job, now),
     "dominant_share": lambda job, now, machine: max(
         [job.processors / machine.processors]
         + [demand / max(units, 1) for demand, units in zip(job.demands, machine.resources, strict=True)]
@@ -199,7 +200,7 @@ def _priority(*names: str) -> Draw:
         points = (1, 64, 1000)
         values: dict[str, Any] = {
             "max_age": site.rng.choice([8.0, 640.0]) * site.unit, "fair_share_of": "group", "dampening": 2.0,
-            "calc_period": site.rng.choice([3.0, 20.0]) * site.unit,
+            "calc_period": site.rng.choice([3.0, 20.0]) * site.unit, "whole_periods": True,
             "favor_small": True, "partition_factors": {"0": 1.0, "1": 4.0}, "qos_factors": {"1": 2.0, "2": 1.0},
         }  # fmt: skip
         return {name: values.get(name, site.rng.choice(points)) for name in names}
@@ -262,7 +263,12 @@ VALUES: dict[str, dict[str, Draw]] = {
         "none": always(None), "age": _priority("age", "max_age"), "fair_share": _priority("fair_share"),
         "of groups": _priority("fair_share", "fair_share_of", "dampening"), "size": _priority("size"),
         "fair-tree": lambda site: _priority("fair_share", "age")(site) | {"fair_share_of": "fair-tree"},
+        "association": lambda site: (
+            _priority("fair_share", "dampening", "size")(site) | {"fair_share_of": "association"}
+        ),
         "calc_period": _priority("fair_share", "calc_period"),
+        "whole_periods": _priority("fair_share", "calc_period", "whole_periods"),
+        "whole_periods of associations": lambda site: _priority(*PRIORITY)(site) | {"fair_share_of": "association"},
         "calc_period of fair-tree": lambda site: _priority(*PRIORITY)(site) | {"fair_share_of": "fair-tree"},
         "favor_small": _priority("size", "favor_small"), "partition": _priority("partition", "partition_factors"),
         "qos": _priority("qos", "qos_factors"), "all": _priority(*PRIORITY),
@@ -748,7 +754,9 @@ def fair_share(case: Case) -> naive.FairShare:
         total = sum(own.values()) + absent or 1.0
         shares[kind] = {number: share / total for number, share in own.items()} | {-1: 1.0 / total}
     period = (case.options["priority"] or {}).get("calc_period", 0)
-    return naive.FairShare(case.options["half_life"] or math.inf, shares, period=period, tree=_tree(case))
+    whole = (case.options["priority"] or {}).get("whole_periods", False)
+    half_life = case.options["half_life"] or math.inf
+    return naive.FairShare(half_life, shares, period=period, whole_periods=whole, tree=_tree(case))
 
 
 def _tree(case: Case) -> naive.Node:

@@ -65,6 +65,11 @@ class Account:
         self.used, self.since = self.by(now), now
         self.processors += processors
 
+    def forget(self, since: float, now: float, processors: int) -> None:
+        """Subtract the use of running processors from a time until now."""
+        lost = now - since if self.half_life == math.inf else 1.0 - math.exp2(-(now - since) / self.half_life)
+        self.used, self.since = max(0.0, self.by(now) - processors * lost), now
+
 
 @dataclass
 class Node:
@@ -121,6 +126,27 @@ def fair_tree(top: Node, of_user: dict[tuple[int, int], float]) -> dict[tuple[in
     return factors
 
 
+def effective_usage(top: Node, of_user: dict[tuple[int, int], float]) -> dict[tuple[int, int], float]:
+    """Return the effective usage of users over their shares, by the formulas of Slurm's classic fair share."""
+    total, found = top.usage(of_user), dict[tuple[int, int], float]()
+
+    def visit(account: Node, effective_above: float, shares_above: float) -> None:
+        below = account.below or []
+        raw = sum(node.share for node in below)
+        for node in below:
+            share = node.share / raw if raw else 0.0
+            effective = node.usage(of_user) / total if total > 0 else 0.0
+            if account is not top:
+                effective += (effective_above - effective) * share
+            shares = shares_above * share
+            if node.owner:
+                found[node.owner] = effective / shares if shares else math.inf
+            visit(node, effective, shares)
+
+    visit(top, 0.0, 1.0)
+    return found
+
+
 @dataclass
 class FairShare:
     """Use of all accounts on all machines, and their shares, which sum to 1."""
@@ -129,6 +155,7 @@ class FairShare:
     shares: dict[str, dict[int, float]] = field(default_factory=dict)  # shares of users and groups
     accounts: "dict[tuple[str, object], Account]" = field(default_factory=dict)
     period: float = 0  # priorities are computed at its multiples; 0: always
+    whole_periods: bool = False  # whether the use of a job after the last computation before its end does not count
     tree: Node | None = None
     known: "dict[tuple[str, object], float]" = field(default_factory=dict)  # use at the last such time
     known_at: float = -math.inf
@@ -140,13 +167,17 @@ class FairShare:
     def account(self, kind: str, number: object = 0) -> Account:
         return self.accounts.setdefault((kind, number), Account(self.half_life))
 
-    def change(self, job: Job, now: float, processors: int) -> None:
+    def change(self, job: Job, now: float, processors: int, began: float = math.inf) -> None:
+        """Count the start of a job, or the end of one that began before."""
         time = self.computed_at(now)
         if time < now and time > self.known_at:
             self.known, self.known_at = {name: one.by(time) for name, one in self.accounts.items()}, time
         owner = (job.group, job.user)
         for kind, number in (("all", 0), ("user", job.user), ("group", job.group), ("both", owner)):
-            self.account(kind, number).change(now, processors)
+            account = self.account(kind, number)
+            if self.whole_periods and max(began, time) < now:
+                account.forget(max(began, time), now, -processors)
+            account.change(now, processors)
 
     def used(self, kind: str, number: object, now: float) -> float:
         """Return the use of an account, as a share of all, when priorities were computed."""
@@ -165,9 +196,17 @@ class FairShare:
         """Return the factor of the job's user in its account by the fair tree; 0 if one of both is unknown."""
         if min(job.user, job.group) < 0 or self.tree is None:
             return 0.0
+        return fair_tree(self.tree, self.used_by_owner(now))[job.group, job.user]
+
+    def effective(self, job: Job, now: float) -> float:
+        """Return the effective usage of the job's user in its account; infinite if one of both is unknown."""
+        if min(job.user, job.group) < 0 or self.tree is None:
+            return math.inf
+        return effective_usage(self.tree, self.used_by_owner(now))[job.group, job.user]
+
+    def used_by_owner(self, now: float) -> dict[tuple[int, int], float]:
         owners = [number for kind, number in self.accounts if kind == "both"]
-        used = {owner: self.used("both", owner, now) for owner in owners if isinstance(owner, tuple)}
-        return fair_tree(self.tree, used)[job.group, job.user]
+        return {owner: self.used("both", owner, now) for owner in owners if isinstance(owner, tuple)}
 
     def entitled(self, kind: str, job: Job) -> float:
         return self.shares[kind][max(getattr(job, kind), -1)]  # -1: the share of an unknown one
@@ -183,6 +222,7 @@ class Multifactor:
     fair_share_of: str = "user"
     dampening: float = 1
     calc_period: float = 0
+    whole_periods: bool = False
     size: float = 0
     favor_small: bool = False
     partition: float = 0
@@ -196,6 +236,8 @@ class Multifactor:
         who = self.fair_share_of
         if who == "fair-tree":
             fair_share_factor = fair.factor(job, now)
+        elif who == "association":
+            fair_share_factor = math.exp2(-fair.effective(job, now) / self.dampening)
         else:
             fair_share_factor = math.exp2(-fair.usage(who, job, now) / fair.entitled(who, job) / self.dampening)
         size = job.processors / machine.processors
@@ -655,7 +697,7 @@ class Machine:
         self.ends[job.number] = now
         self.spent.setdefault(job.number, job.run)
         _, occupation = self.running.pop(job.number)
-        self.fair.change(job, now, -job.processors)
+        self.fair.change(job, now, -job.processors, self.starts[job.number])
         self.gone.append(job.number)
         for place in occupation.places:
             self.released[place] = now

@@ -122,28 +122,19 @@ def test_the_multifactor_priority_becomes_the_order(folder):
     }  # fmt: skip
 
 
-def test_without_the_fair_tree_users_have_shares_of_all(folder):
+def test_without_the_fair_tree_associations_have_the_same_shares(folder):
+    tree = read_site(folder / "slurm.conf", associations=folder / "assoc.txt").options
     (folder / "slurm.conf").write_text(CONF + "PriorityFlags=NO_FAIR_TREE\nPriorityCalcPeriod=1\n")
     options = read_site(folder / "slurm.conf", associations=folder / "assoc.txt").options
-    assert "fair_share_of" not in options["priority"]
-    assert options["priority"]["calc_period"] == 60
-    # alice has a third of physics (3 of 4 shares) and all of art (1 of 4); bob has two thirds of physics
-    assert options["user_shares"] == {"alice": 0.5, "bob": 0.5}
-    assert options["accounts"] == {"physics": {}, "art": {}}
-
-
-def test_a_user_of_the_root_shares_with_the_accounts_next_to_it(folder):
-    (folder / "slurm.conf").write_text(CONF + "PriorityFlags=NO_FAIR_TREE\n")
-    (folder / "assoc.txt").write_text(ASSOC + " root||root|1|||\n")
-    options = read_site(folder / "slurm.conf", associations=folder / "assoc.txt").options
-    # as sshare prints it: physics has 3 of 5 shares, art and root 1 each
-    assert options["user_shares"] == {"alice": 0.4, "bob": 0.4, "root": 0.2}
+    changed = {"fair_share_of": "association", "calc_period": 60}
+    assert options == tree | {"priority": tree["priority"] | changed}
 
 
 def test_limits_hold_only_if_slurm_enforces_them(folder):
     (folder / "slurm.conf").write_text(CONF.replace("AccountingStorageEnforce=limits,qos\n", ""))
     options = read_site(folder / "slurm.conf", qos=folder / "qos.txt", associations=folder / "assoc.txt").options
     assert "limits" not in options
+    assert options["priority"]["whole_periods"] is True
     assert options["clusters"][0]["limits"] == {"partition": {"long": {"processors": 64}}}
 
 

@@ -110,13 +110,13 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"allocation": "first-fit", "penalty": "printed"}, "penalty: jobs share nothing on their nodes"),
     ({"allocation": "least-shared", "sharing_limit": 0.5}, "sharing_limit: only allocation threshold uses it"),
     ({"dispatch": "least-loaded"}, "dispatch: there are no clusters"),
-    ({"order": "sjf", "half_life": 60}, "half_life: no order uses user_usage, group_usage or fair_tree"),
+    ({"order": "sjf", "half_life": 60}, "half_life: no order uses user_usage, group_usage, association_usage or"),
     ({"order": "user_usage", "user_shares": {"1": 2}}, "user_shares: no order uses user_share"),
     (
         {"order": "slurm-multifactor", "priority": {"fair_share": 1}, "group_shares": {"1": 2}},
         "group_shares: no order uses group_share",
     ),
-    ({"order": "slurm-multifactor", "priority": {"size": 1, "max_age": 9}}, "priority: max_age: the weight age is 0"),
+    ({"order": "slurm-multifactor", "priority": {"size": 1, "max_age": 9}}, "priority: max_age: age is 0"),
     ({"shape_choice": "efficient"}, "shape_choice: jobs have their requested shapes"),
     ({"shapes": "start", "efficiency": 0.9}, "efficiency: only shape_choice efficient uses it"),
 ]

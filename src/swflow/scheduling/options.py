@@ -40,6 +40,7 @@ class Priority(TypedDict, total=False):
     fair_share_of: str
     dampening: float
     calc_period: float
+    whole_periods: bool
     size: float
     favor_small: bool
     partition: float
@@ -223,7 +224,7 @@ class Options:
     priority: Priority | None = option(
         "priority",
         "The weights of order slurm-multifactor: age, max_age, fair_share, fair_share_of, dampening, calc_period, "
-        "size, favor_small, partition, partition_factors, qos, qos_factors.",
+        "whole_periods, size, favor_small, partition, partition_factors, qos, qos_factors.",
         optional=True,
     )
     limits: Limits | None = option(
@@ -236,7 +237,8 @@ class Options:
     accounts: Mapping[str, Account] | None = option(
         "accounts",
         "The groups of a site as a tree, such as {physics: {parent: science, share: 2, users: {alice: 3}}}: jobs of a "
-        "group count towards the limits of the groups above it; the fair tree has these shares, others are 1.",
+        "group count towards the limits of the groups above it; fair share of associations and the fair tree use these "
+        "shares, others are 1.",
         optional=True,
     )
     resources: Mapping[str, int | None] | None = option(
@@ -318,9 +320,10 @@ PRIORITY: dict[str, Option] = {
     "age": _POINTS,
     "max_age": Option("number", "", above=0, most=LATEST),
     "fair_share": _POINTS,
-    "fair_share_of": Option("choice", "", {"user": "", "group": "", "fair-tree": ""}),
+    "fair_share_of": Option("choice", "", {"user": "", "group": "", "association": "", "fair-tree": ""}),
     "dampening": Option("number", "", above=0, most=1e9),
     "calc_period": Option("number", "", least=0, most=LATEST),
+    "whole_periods": Option("flag", ""),
     "size": _POINTS,
     "favor_small": Option("flag", ""),
     "partition": _POINTS,
@@ -343,8 +346,9 @@ SCHEDULER_PARAMETERS: dict[str, Option] = {
     "end_delay": Option("number", "", least=0, most=3600, default=0.1),
 }
 
-#: The parameters of `priority`, to the weight that uses each.
-_OF_WEIGHT = {"max_age": "age", "fair_share_of": "fair_share", "dampening": "fair_share", "favor_small": "size"}
+#: The parameters of `priority`, to the weight or period that uses each.
+_OF_WEIGHT = {"max_age": "age", "fair_share_of": "fair_share", "dampening": "fair_share",
+              "whole_periods": "calc_period", "favor_small": "size"}  # fmt: skip
 
 #: The allocations by the resources that the processes of a node share.
 SHARED_ALLOCATIONS = frozenset({"least-shared", "threshold"})
@@ -595,7 +599,7 @@ def _priority(value: Any, where: str) -> Priority:
             raise SwflowError(f"{where}: {weight} is a weight, and {factors} says of what; give both, or none")
     for name, weight in _OF_WEIGHT.items():
         if found.get(name) and not found.get(weight):
-            raise SwflowError(f"{where}: {name}: the weight {weight} is 0; set it, or leave {name} out")
+            raise SwflowError(f"{where}: {name}: {weight} is 0; set it, or leave {name} out")
     return cast(Priority, found)
 
 

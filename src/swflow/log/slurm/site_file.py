@@ -89,7 +89,7 @@ def read_site(
     windows = [] if reservations is None else read_reservations(reservations)
     groups = _groups(slurm.partitions)
     used = [slurm.nodes[name] for group in groups for name in group.nodes]
-    options: dict[str, Any] = _order(slurm, levels, members) | _backfill(slurm)
+    options: dict[str, Any] = _order(slurm, levels) | _backfill(slurm)
     enforced = _enforces_limits(slurm)
     limits = _limits(levels, members) if enforced else {}
     if len(groups) > 1:
@@ -103,8 +103,8 @@ def read_site(
         options |= {"resources": resources} if resources else {}
         options |= {"unavailable": [_window(window) for window in windows]} if windows else {}
     options |= {"limits": limits} if limits else {}
-    has_tree = options.get("priority", {}).get("fair_share_of") == "fair-tree"
-    accounts = _accounts(members, has_tree) if has_tree or "group" in limits else {}
+    has_shares = "fair_share_of" in options.get("priority", {})
+    accounts = _accounts(members, has_shares) if has_shares or "group" in limits else {}
     options |= {"accounts": accounts} if accounts else {}
     notes = [
         *_conf_notes(slurm, levels),
@@ -141,8 +141,8 @@ def _groups(partitions: Iterable[SlurmPartition]) -> list[_Group]:
     return groups
 
 
-def _order(slurm: SlurmConf, levels: Sequence[Row], members: Sequence[Row]) -> dict[str, Any]:
-    """Return the order of the queue with its weights, and the shares of users."""
+def _order(slurm: SlurmConf, levels: Sequence[Row]) -> dict[str, Any]:
+    """Return the order of the queue with its weights."""
     if not slurm.text("PriorityType").lower().endswith("multifactor"):
         return {"order": "fcfs"}
     weights = {
@@ -174,10 +174,11 @@ def _order(slurm: SlurmConf, levels: Sequence[Row], members: Sequence[Row]) -> d
         if "NO_FAIR_TREE" in slurm.text("PriorityFlags").upper():
             dampening = _number(slurm, "FairShareDampeningFactor", 1)
             priority |= {"dampening": dampening} if dampening > 1 else {}
-            shares = _user_shares(members)
-            found |= {"user_shares": shares} if shares else {}
+            priority["fair_share_of"] = "association"
         else:
             priority["fair_share_of"] = "fair-tree"
+        if not _enforces_limits(slurm):
+            priority["whole_periods"] = True  # `_adjust_limit_usage` in Slurm's acct_policy.c drops the rest
     if not priority:
         return {"order": "fcfs"}
     return found
@@ -205,34 +206,6 @@ def _factor(partition: SlurmPartition) -> int:
 
 def _raw_share(row: Row) -> int:
     return 1 if row.text("share") == "parent" else row.whole("share") or 0
-
-
-def _user_shares(members: Sequence[Row]) -> dict[str, float]:
-    """
-    Return the shares of users: that of the account above times their part there, next to users and accounts.
-
-    A user of several accounts has the sum. The column ``parname`` (``ParentName``), if printed, states the account
-    above; otherwise all accounts are below the root.
-    """
-    below: dict[str, list[Row]] = {}
-    for row in members:
-        account = row.text("account").strip()
-        if row.text("user"):
-            below.setdefault(account, []).append(row)
-        elif account != "root":
-            below.setdefault(row.text("parname").strip() or "root", []).append(row)
-    shares: dict[str, float] = {}
-    waiting = [("root", 1.0)]
-    for account, whole in waiting:
-        rows = below.get(account, [])
-        total = sum(map(_raw_share, rows))
-        for row in rows:
-            name, share = row.text("user"), whole * _raw_share(row) / total if total else 0.0
-            if name:
-                shares[name] = shares.get(name, 0.0) + share
-            else:
-                waiting.append((row.text("account").strip(), share))
-    return {name: round(share, 9) for name, share in sorted(shares.items()) if round(share, 9) > 0}
 
 
 def _backfill(slurm: SlurmConf) -> dict[str, Any]:

@@ -121,6 +121,7 @@ def _new_state(
         "limits": machine.limits is not None,
         "half_life": policy.half_life or np.inf,
         "calc_period": (policy.priority or {}).get("calc_period", 0),
+        "whole_periods": (policy.priority or {}).get("whole_periods", False),
         "interval": cycles["bf_interval"],
         "window": 60 * cycles["bf_window"],
         "resolution": cycles["bf_resolution"],

@@ -17,21 +17,21 @@ from swflow.scheduling.machine.counted import COUNTED, Counted
 from swflow.scheduling.machine.node_sharing import MOST_PENALTY, Sharing
 from swflow.scheduling.machine.numbered import NUMBERED, larger
 from swflow.scheduling.problem import Problem
-from swflow.scheduling.state.accounts import fair_factor, without_tree
+from swflow.scheduling.state.accounts import of_tree, without_tree
 from swflow.scheduling.state.choices import Dispatch
 from swflow.scheduling.state.schedule import Schedule
 from swflow.scheduling.state.search import insert_sorted, never_sorted, next_sorted, without_sorting
 
-#: What only Slurm's schedulers and the fair tree need is left out of the other event loops, which then compile faster.
+#: What only Slurm's schedulers and trees of accounts need is left out of the other event loops, which compile faster.
 _OTHERS = {
-    serve_as_slurm: without_slurm, fair_factor: without_tree, next_sorted: never_sorted, insert_sorted: without_sorting,
+    serve_as_slurm: without_slurm, of_tree: without_tree, next_sorted: never_sorted, insert_sorted: without_sorting,
     ends_pass: never_ends_pass,
 }  # fmt: skip
 
 #: The event loop, for counted and for numbered processors.
 RUN_COUNTED, RUN_NUMBERED = Kernel(run_events, COUNTED | _OTHERS), Kernel(run_events, NUMBERED | _OTHERS)
 
-#: The event loop for backfill slurm, and for the fair tree.
+#: The event loop for backfill slurm, and for the tree of accounts.
 RUN_SLURM = Kernel(run_events, COUNTED)
 
 #: The event loop of what only one simulator does.
