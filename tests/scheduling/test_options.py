@@ -78,6 +78,16 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"clusters": [{"processors": 4, "backfill": "xx"}]}, "clusters: backfill: unknown value 'xx'"),
     ({"clusters": [{"processors": 4, "reservations": 0}]}, "clusters: reservations: 0; expected at least 1"),
     ({"clusters": [{"processors": 4, "size": 0}]}, "clusters: unknown key 'size'"),
+    ({"nodes": 5}, "nodes: 5; expected a list of groups of nodes"),
+    ({"nodes": [{"count": 2}]}, "nodes: {'count': 2} lacks 'processors'"),
+    ({"nodes": [{"count": 2, "processors": 0}]}, "nodes: processors: 0; expected at least 1"),
+    ({"nodes": [{"count": 2, "processors": 1, "partition": [True]}]}, "nodes: partition: True; expected a name"),
+    ({"nodes": [{"count": 70_000, "processors": 1}]}, "nodes: 70,000 nodes; expected at most 65,536"),
+    ({"nodes": [{"count": 2, "processors": 1}]}, "nodes: only backfill slurm with allocation count and no clusters"),
+    (
+        {"nodes": [{"count": 2, "processors": 1}], "backfill": "slurm", **window()},
+        "nodes: nodes are always available",
+    ),
     ({"order": "log", "prediction": "system"}, "prediction: the recorded schedule (order log) is not planned"),
     ({"order": "log", "backfill": "easy"}, "backfill: the recorded schedule (order log) is not planned"),
     ({"places": True}, "places: processors are not numbered with allocation count"),
@@ -244,13 +254,14 @@ def test_the_command_has_the_options_of_the_table() -> None:
     help_texts = {
         parameter.name: parameter.help for parameter in typer.main.get_command(app).commands["simulate"].params
     }
-    for name in OPTIONS.keys() - {"unavailable", "clusters", "without_status", "resources"}:
+    for name in OPTIONS.keys() - {"unavailable", "clusters", "without_status", "resources", "nodes"}:
         assert help_texts[name] == help_of(name)
     assert {"unavailable", "clusters", "without_status"} <= help_texts.keys()
 
 
 def test_a_scheduler_has_the_options_of_the_table() -> None:
-    assert list(Scheduler(resources={"gpus": 1}).to_dict()) == list(OPTIONS)
+    nodes = {"backfill": "slurm", "nodes": [{"count": 1, "processors": 1}]}
+    assert list(Scheduler(resources={"gpus": 1}, **nodes).to_dict()) == list(OPTIONS)
     documented = Options.__doc__ or ""
     for name in OPTIONS:
         assert f"\n    {name} : " in documented

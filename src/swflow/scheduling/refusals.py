@@ -95,6 +95,10 @@ def _unsupported(one: "Scheduler") -> _Conflicts:
             "backfill allocation shapes event_order clusters",
             "slurm needs allocation count, shapes requested and event_order batch",
         )
+    if one.nodes and (one.backfill != "slurm" or one.clusters):
+        yield "nodes backfill clusters", "only backfill slurm with allocation count and no clusters uses them"
+    if one.nodes and one.unavailable:
+        yield "nodes unavailable", "nodes are always available; leave one of them out"
     if one.shares and one.event_order != "batch":
         yield "event_order runtime allocation", "shared resources need batch, since their shadows last for some time"
     reserves_more = any(queue.backfill == "easy" and queue.reservations > 1 for queue in one.queues)
@@ -223,6 +227,8 @@ def _of_columns(one: "Scheduler") -> Iterator[tuple[tuple[str, ...], str, str]]:
         )
         yield ("resources",), "allocation clusters", machine
         yield _EVENTS, "allocation clusters", "needs allocation count"
+    if one.nodes:
+        yield ("resources",), "nodes", "nodes have processors only; leave out nodes, or the machine's resources"
     if one.policy is not None:
         alone = (
             "a policy plugin decides by processors alone; use an order and a backfill, or a machine without resources"
