@@ -98,6 +98,38 @@ def test_partitions_that_share_nodes_are_one_cluster_with_limits(folder):
     ]
 
 
+@pytest.mark.parametrize(
+    ("lines", "nodes"),
+    [
+        (["PartitionName=p Nodes=ALL"], [(8, 4, None), (2, 16, None)]),
+        (["PartitionName=p Nodes=ALL", "PartitionName=q Nodes=n[1-8],g[1-2]"], [(8, 4, None), (2, 16, None)]),
+        (["PartitionName=p Nodes=n[1-6]", "PartitionName=q Nodes=n[7-8]"], [(6, 4, "p"), (2, 4, "q")]),
+        (
+            ["PartitionName=p Nodes=ALL", "PartitionName=q Nodes=n[3-5]", "PartitionName=r Nodes=n[5-6],g1"],
+            [(2, 4, "p"), (2, 4, "pq"), (1, 4, "pqr"), (1, 4, "pr"), (2, 4, "p"), (1, 16, "pr"), (1, 16, "p")],
+        ),
+        (["DownNodes=n[2-3] State=DOWN", "PartitionName=p Nodes=n[1-4]", "PartitionName=q"], [(2, 4, None)]),
+    ],
+)
+def test_partitions_have_groups_of_nodes_in_their_order(folder, lines, nodes):
+    (folder / "slurm.conf").write_text("\n".join(["NodeName=n[1-8] CPUs=4", "NodeName=g[1-2] CPUs=16", *lines]) + "\n")
+    site = read_site(folder / "slurm.conf")
+    assert site.options["nodes"] == [
+        {"count": count, "processors": cpus} | ({"partition": list(partitions)} if partitions else {})
+        for count, cpus, partitions in nodes
+    ]
+    assert site.processors == sum(count * cpus for count, cpus, _ in nodes)
+    assert not {"clusters", "limits"} & site.options.keys()
+    Scheduler.of("site", site.options)
+
+
+def test_partitions_of_nodes_have_the_limits_of_their_qos(folder):
+    conf = "AccountingStorageEnforce=limits\nNodeName=n[1-4] CPUs=4\nPartitionName=all Nodes=ALL\n"
+    (folder / "slurm.conf").write_text(f"{conf}PartitionName=long Nodes=n[1-2] QOS=long\n")
+    options = read_site(folder / "slurm.conf", qos=folder / "qos.txt").options
+    assert options["limits"] == {"qos": {"long": LONG}, "partition": {"long": LONG}}
+
+
 def test_the_multifactor_priority_becomes_the_order(folder):
     options = read_site(folder / "slurm.conf", qos=folder / "qos.txt", associations=folder / "assoc.txt").options
     assert (options["order"], options["backfill"]) == ("slurm-multifactor", "slurm")
@@ -160,6 +192,7 @@ def test_a_reservation_of_one_machine_is_an_unavailable_window(folder):
     assert site.options["unavailable"] == [
         {"from": "2026-01-05T08:00:00", "until": "2026-01-05T20:00:00", "processors": 64}
     ]
+    assert "nodes" not in site.options
 
 
 def test_every_option_is_listed_with_its_place_and_effect(folder):

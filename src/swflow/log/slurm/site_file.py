@@ -5,6 +5,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -88,18 +89,22 @@ def read_site(
     )
     windows = [] if reservations is None else read_reservations(reservations)
     groups = _groups(slurm.partitions)
-    used = [slurm.nodes[name] for group in groups for name in group.nodes]
     options: dict[str, Any] = _order(slurm, levels) | _backfill(slurm)
     enforced = _enforces_limits(slurm)
     limits = _limits(levels, members) if enforced else {}
-    if len(groups) > 1:
-        clusters = [_cluster(group, slurm, levels if enforced else [], limits) for group in groups]
+    obeyed = levels if enforced else []
+    names = [name for group in groups for name in group.nodes]
+    resources = _resources(names, slurm)
+    if not (resources or windows):
+        options["nodes"] = _node_groups(slurm)
+        own = _partition_limits(slurm.partitions, {}, obeyed)
+        limits |= {"partition": own} if own else {}
+    elif len(groups) > 1:
+        clusters = [_cluster(group, slurm, obeyed, limits) for group in groups]
         options |= {"dispatch": "partition", CLUSTERS: clusters}
     else:
-        (group,) = groups
-        own = _partition_limits(group, slurm, levels if enforced else [])
+        own = _partition_limits(groups[0].partitions, _sizes(groups[0], slurm), obeyed)
         limits |= {"partition": own} if own else {}
-        resources = _resources(group.nodes, slurm)
         options |= {"resources": resources} if resources else {}
         options |= {"unavailable": [_window(window) for window in windows]} if windows else {}
     options |= {"limits": limits} if limits else {}
@@ -112,7 +117,7 @@ def read_site(
         *_row_notes("Assoc", members),
         *_window_notes(windows),
     ]
-    return SlurmSite(sum(node.cpus for node in used), len(used), options, notes)
+    return SlurmSite(_processors(names, slurm.nodes), len(names), options, notes)
 
 
 class _Group(NamedTuple):
@@ -221,10 +226,25 @@ def _backfill(slurm: SlurmConf) -> dict[str, Any]:
     return {"backfill": "slurm"} | ({"scheduler_parameters": found} if found else {})
 
 
+def _node_groups(slurm: SlurmConf) -> list[dict[str, Any]]:
+    """Return the nodes of partitions, in their order: the consecutive ones with equal CPUs and partitions as groups."""
+    serving: dict[str, list[str]] = {name: [] for name in slurm.nodes}
+    for one in slurm.partitions:
+        for name in one.nodes:
+            serving[name].append(one.name)
+    kinds = [(node.cpus, tuple(serving[name])) for name, node in slurm.nodes.items() if serving[name]]
+    several = len({names for _, names in kinds}) > 1
+    return [
+        {"count": len(list(alike)), "processors": cpus} | ({"partition": list(names)} if several else {})
+        for (cpus, names), alike in groupby(kinds)
+    ]
+
+
 def _cluster(group: _Group, slurm: SlurmConf, levels: Sequence[Row], common: Mapping[str, Any]) -> dict[str, Any]:
     """Return the cluster of partitions that share nodes."""
     names = [one.name for one in group.partitions]
-    limits, resources = _partition_limits(group, slurm, levels), _resources(group.nodes, slurm)
+    limits = _partition_limits(group.partitions, _sizes(group, slurm), levels)
+    resources = _resources(group.nodes, slurm)
     return (
         {"partition": names[0] if len(names) == 1 else names, "processors": _processors(group.nodes, slurm.nodes)}
         | ({"resources": resources} if resources else {})
@@ -244,14 +264,20 @@ def _resources(names: Sequence[str], slurm: SlurmConf) -> dict[str, int]:
     return {name: units for name, units in resources.items() if units > 0}
 
 
-def _partition_limits(group: _Group, slurm: SlurmConf, levels: Sequence[Row]) -> dict[str, dict[str, int]]:
-    """Return the limits of partitions: their part of the nodes, and those of their QOS."""
+def _sizes(group: _Group, slurm: SlurmConf) -> dict[str, int]:
+    """Return the processors of the partitions that have a part of the nodes."""
+    parts = (one for one in group.partitions if len(one.nodes) < len(group.nodes))
+    return {one.name: _processors(one.nodes, slurm.nodes) for one in parts}
+
+
+def _partition_limits(
+    partitions: Iterable[SlurmPartition], sizes: Mapping[str, int], levels: Sequence[Row]
+) -> dict[str, dict[str, int]]:
+    """Return the limits of partitions: those of their QOS, and of their processors the ``sizes``."""
     qos = {row.text("name"): row for row in levels}
     limits: dict[str, dict[str, int]] = {}
-    for one in group.partitions:
-        own: dict[str, int] = {}
-        if len(one.nodes) < len(group.nodes):
-            own["processors"] = _processors(one.nodes, slurm.nodes)
+    for one in partitions:
+        own = {"processors": sizes[one.name]} if one.name in sizes else {}
         row = qos.get(one.text("QOS"))
         if row is not None:
             of_qos = _qos_limits(row)
