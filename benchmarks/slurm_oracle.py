@@ -341,7 +341,8 @@ class Recording(NamedTuple):
         """Return the jobs with times from the daemon's start on, a fraction of a second later, and that shift."""
         later = int(self.workload.header["UnixStartTime"][0]) - self.began + fraction
         jobs = self.workload.jobs.with_columns(pl.col("submit_time") + later)
-        return self.workload.with_jobs(jobs, {"stage": "phase"}), later
+        header = {**self.workload.header, "UnixStartTime": [str(self.began)]}
+        return replace(self.workload, jobs=jobs, header=header), later
 
 
 def read_run(folder: Path, nodes: int) -> Recording:

@@ -254,6 +254,7 @@ VALUES: dict[str, dict[str, Draw]] = {
         "none": always(()), "one": lambda site: (_cluster(site, None),), "several": _clusters(least=2),
         **{f"own {name}": _clusters(name) for name in CLUSTER_OPTIONS if name not in ("processors", "partition")},
     },
+    "nodes": {"none": always(())},
     "half_life": {"none": always(None), "short": lambda site: 3.0 * site.unit, "long": lambda site: 50.0 * site.unit},
     "user_shares": {
         "none": always(None), "some": always({"0": 3.0, "2": 0.5}), "absent": always({"0": 3.0, "99": 9.0}),
@@ -391,6 +392,7 @@ class Case:
     machine: Machine
     options: dict[str, Any]
     labels: dict[str, str]
+    epoch: int  # the log's start
 
     def workload(self) -> Workload:
         overrides: dict[str, Any] = {
@@ -398,7 +400,8 @@ class Case:
             "depends_on": pl.List(pl.Int64),
         }
         known = {name: dtype for name, dtype in overrides.items() if name in self.table}
-        return Workload(pl.DataFrame(self.table, schema_overrides=known), self.machine, "drawn")
+        table, header = pl.DataFrame(self.table, schema_overrides=known), {"UnixStartTime": [str(self.epoch)]}
+        return Workload(table, self.machine, "drawn", header=header)
 
     @property
     def eligible_after(self) -> list[float | None]:
@@ -516,7 +519,7 @@ def _with_jobs(site: Site, values: dict[str, Any]) -> Case:
         {"memory": rng.choice([2.0, 3.0, 1000.0])} if shares else {}, {} if values["clusters"] else units,
     )  # fmt: skip
     options = {name: values[name] for name in OPTIONS}
-    return Case(table, machine, options, dict(site.labels))
+    return Case(table, machine, options, dict(site.labels), rng.choice([0, 0, 1_000_000_007]))
 
 
 def _with_scale(values: dict[str, Any], site: Site, unit: float, begin: float) -> dict[str, Any]:
@@ -699,6 +702,7 @@ def slow_policy(case: Case, cluster: Mapping[str, Any]) -> naive.Policy:
             cycles["default_queue_depth"],
             cycles["batch_sched_delay"],
             math.ceil(cycles["sched_interval"] / naive.TICK) * naive.TICK,
+            case.epoch,
         ),
         backfill_order=order if second is None else key_of(second),
         event_order=options["event_order"],

@@ -292,9 +292,9 @@ class Resources:
         return [sum(self.demands[job][k] for job in processes) for k in range(len(self.capacities))]
 
 
-def rounded_down(time: float, unit: int) -> float:
-    """Return the last multiple of a unit until a time."""
-    return math.floor(time / unit) * unit
+def rounded_down(time: float, unit: float, origin: float = 0) -> float:
+    """Return the last multiple of a unit until a time; the multiples are counted from ``origin`` before 0."""
+    return math.floor((time + origin) / unit) * unit - origin
 
 
 @dataclass
@@ -309,6 +309,11 @@ class Cycles:
     depth: int = 100
     batch_delay: int = 3  # from a pass of the main scheduler to one because of an event
     every: float = 60 * TICK  # between passes that test all jobs
+    epoch: int = 0  # the log's start from 1970 on, from which the resolution counts
+
+    def slot(self, time: float) -> float:
+        """Return the start of the slot of the resolution at a time."""
+        return rounded_down(time, self.resolution, self.epoch)
 
 
 @dataclass
@@ -799,8 +804,10 @@ class Machine:
         self.request_cycle(now)
 
     def request_cycle(self, now: float) -> None:
-        """Schedule the next cycle, because of a change since the last one."""
-        self.cycle = min(self.cycle, max(now, self.last_cycle + self.policy.cycles.interval))
+        """Schedule the next cycle, because of a change since the last one: an interval later, plus whole seconds."""
+        due = self.last_cycle + self.policy.cycles.interval
+        if due < math.inf:
+            self.cycle = min(self.cycle, due + max(math.ceil(now - due), 0))
 
     def serve_as_slurm(self, now: float) -> None:
         """Make the pass of the main scheduler and the cycle, if they are due."""
@@ -835,14 +842,12 @@ class Machine:
         """Start jobs in order until one does not fit, as Slurm's main scheduler; return whether one is not limited."""
         tested = False
         for job in self.ordered(self.policy.order, now)[:depth]:
-            places = self.choose_now(job, now, [])
-            if self.is_limited(replace(job, processors=0)):  # a limit of running jobs
+            if self.is_limited(job):
                 continue
-            tested |= places is None or not self.is_limited(job)
+            tested, places = True, self.choose_now(job, now, [])
             if places is None:
                 break
-            if not self.is_limited(job):
-                self.begin(job, now, places)
+            self.begin(job, now, places)
         return tested
 
     def serve_cycle(self, now: float) -> None:
@@ -864,8 +869,8 @@ class Machine:
             start = min(moment for moment in moments if self.fits_until(job, moment, taken))
             if start > now + cycles.window:
                 continue
-            begin = max(rounded_down(start, cycles.resolution), now)
-            end = rounded_down(start + job.planned, cycles.resolution)
+            begin = max(cycles.slot(start), now)
+            end = cycles.slot(start + job.planned)
             there = [one for _, one in self.running.values()] + [
                 one for one in self.windows if one.start <= now < one.end
             ]
@@ -885,7 +890,7 @@ class Machine:
         left, length = sorted((one.end, number) for number, (_, one) in self.running.items()), 30
         while left:
             together = [one for one in left if one[0] <= left[0][0] + length]
-            ends |= {number: rounded_down(together[-1][0], self.policy.cycles.resolution) for _, number in together}
+            ends |= {number: self.policy.cycles.slot(together[-1][0]) for _, number in together}
             left, length = left[len(together) :], 2 * length
         return ends
 

@@ -18,18 +18,28 @@ from swflow.scheduling.simulate import simulate
 from swflow.scheduling.state.fair_tree import FairTree, new_fair_tree, rank_users, spread_usage
 
 
-def starts(
-    jobs: list[tuple[float, float, float, int, int]], processors: int, limits: Any = None, **parameters: float
+def starts(*arguments: Any, **parameters: Any) -> list[float]:
+    """Return the starts of `exact_starts` in whole seconds."""
+    return [float(np.floor(start)) for start in exact_starts(*arguments, **parameters)]
+
+
+def exact_starts(
+    jobs: list[tuple[float, float, float, int, int]],
+    processors: int,
+    limits: Any = None,
+    epoch: int = 0,
+    **parameters: float,
 ) -> list[float]:
-    """Return the starts of jobs in whole seconds; each has submit time, run time, estimate, processors and user."""
+    """Return the starts of jobs; each has submit time, run time, estimate, processors and user."""
     names = ("submit_time", "run_time", "estimate", "processors", "user_id")
     table = pl.DataFrame(
         jobs, schema=dict.fromkeys(names[:3], pl.Float64) | dict.fromkeys(names[3:], pl.Int64), orient="row"
     )
-    log = Workload(table.with_row_index("job_id", 1).cast({"job_id": pl.Int64}), Machine.of(processors), "drawn")
+    table = table.with_row_index("job_id", 1).cast({"job_id": pl.Int64})
+    log = Workload(table, Machine.of(processors), "drawn", header={"UnixStartTime": [str(epoch)]})
     given = {"bf_resolution": 1, "batch_sched_delay": 0, "end_delay": 0} | parameters
     options = Scheduler(backfill="slurm", scheduler_parameters=given, limits=limits)
-    return simulate(log, options).sort("job_id")["start_time"].floor().to_list()
+    return simulate(log, options).sort("job_id")["start_time"].to_list()
 
 
 def test_jobs_overtake_in_cycles_only():
@@ -45,13 +55,19 @@ def test_a_cycle_comes_an_interval_after_the_last_one_or_at_the_first_change_aft
     assert starts(jobs, 4) == [1, 201, 130]
 
 
-def test_a_job_beyond_a_limit_of_processors_ends_a_pass_if_it_does_not_fit():
-    # The last job starts in the cycle at 30, unless the second one is skipped because of its user's running job.
+def test_a_job_beyond_a_limit_does_not_end_a_pass():
+    # The last job starts in a pass, though the second one neither fits nor is within its user's limit.
     jobs = [(1, 100, 100, 3, 0), (2, 10, 10, 2, 0), (3, 20, 20, 1, 1)]
-    assert starts(jobs, 4, {"user": {"processors": 3}}) == [1, 101, 30]
+    assert starts(jobs, 4) == [1, 101, 30]
+    assert starts(jobs, 4, {"user": {"processors": 3}}) == [1, 101, 3]
     assert starts(jobs, 4, {"user": {"jobs": 1}}) == [1, 101, 3]
-    # If it fits, it is skipped, too.
     assert starts([(1, 100, 100, 2, 0), *jobs[1:]], 4, {"user": {"processors": 3}}) == [1, 101, 3]
+
+
+def test_a_cycle_begins_whole_seconds_after_it_was_due():
+    # The cycle of the second job is due at 60, 30 s after that of the first one; Slurm looks for changes each second.
+    jobs = [(1, 200, 200, 3, 0), (100.25, 10, 10, 2, 0), (100.5, 20, 20, 1, 0)]
+    assert exact_starts(jobs, 4)[2] == 101
 
 
 def test_reservations_are_rounded_down_to_the_resolution():
@@ -59,6 +75,13 @@ def test_reservations_are_rounded_down_to_the_resolution():
     jobs = [(1, 100, 100, 3, 0), (2, 10, 200, 4, 0), (3, 40, 40, 1, 0)]
     assert starts(jobs, 4) == [1, 101, 30]
     assert starts(jobs, 4, bf_resolution=60) == [1, 101, 111]
+
+
+def test_slots_are_counted_from_1970_on():
+    # As above; the log starts 40 s after a minute, so that the second job is planned at 80 instead of 60.
+    jobs = [(1, 100, 100, 3, 0), (2, 10, 200, 4, 0), (3, 40, 40, 1, 0)]
+    assert starts(jobs, 4, bf_resolution=60) == [1, 101, 111]
+    assert starts(jobs, 4, epoch=100, bf_resolution=60) == [1, 101, 30]
 
 
 def test_jobs_that_start_beyond_the_window_have_no_reservation():

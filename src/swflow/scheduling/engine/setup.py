@@ -125,6 +125,7 @@ def _new_state(
         "interval": cycles["bf_interval"],
         "window": 60 * cycles["bf_window"],
         "resolution": cycles["bf_resolution"],
+        "epoch": problem.epoch,
         "every": math.ceil(cycles["sched_interval"] / TICK) * TICK,
         "batch_delay": cycles["batch_sched_delay"],
         "of_user": cycles["bf_max_job_user"],

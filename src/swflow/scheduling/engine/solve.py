@@ -10,7 +10,7 @@ from swflow.compiled.kernel import Handle, Kernel
 from swflow.errors import SwflowError
 from swflow.scheduling.engine.fast_easy import serve_by_arrival
 from swflow.scheduling.engine.loop import run_events
-from swflow.scheduling.engine.passes import ends_pass, never_ends_pass, serve_as_slurm, without_slurm
+from swflow.scheduling.engine.passes import serve_as_slurm, without_slurm
 from swflow.scheduling.engine.setup import new_arrivals, new_states
 from swflow.scheduling.machine.alvio import ALVIO, RELEASED_ALVIO, with_shadows
 from swflow.scheduling.machine.counted import COUNTED, Counted
@@ -25,7 +25,6 @@ from swflow.scheduling.state.search import insert_sorted, never_sorted, next_sor
 #: What only Slurm's schedulers and trees of accounts need is left out of the other event loops, which compile faster.
 _OTHERS = {
     serve_as_slurm: without_slurm, of_tree: without_tree, next_sorted: never_sorted, insert_sorted: without_sorting,
-    ends_pass: never_ends_pass,
 }  # fmt: skip
 
 #: The event loop, for counted and for numbered processors.
