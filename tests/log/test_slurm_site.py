@@ -154,6 +154,26 @@ def test_the_multifactor_priority_becomes_the_order(folder):
     }  # fmt: skip
 
 
+def test_jobs_of_a_higher_tier_come_first_whatever_their_priority(folder):
+    tiers = CONF.replace("PriorityJobFactor=5", "PriorityJobFactor=5 PriorityTier=7")
+    (folder / "slurm.conf").write_text(tiers.replace("Nodes=accelerated", "Nodes=accelerated Priority=3"))
+    priority = read_site(folder / "slurm.conf", qos=folder / "qos.txt").options["priority"]
+    others = priority["age"] + priority["fair_share"] + priority["qos"]
+    points = priority["partition_factors"]
+    assert points["long"] > points["gpu"] + others
+    assert points["gpu"] > points["cpu"] + others
+    assert points["cpu"] == 200  # the weight of partitions, as without tiers
+    assert priority["partition"] == points["long"]  # a factor is relative to the largest
+
+
+def test_tiers_also_precede_the_order_of_submission(folder):
+    conf = "NodeName=n[1-4] CPUs=4\nPartitionName=low Nodes=ALL\nPartitionName=high Nodes=ALL PriorityTier=2\n"
+    (folder / "slurm.conf").write_text(conf)
+    options = read_site(folder / "slurm.conf").options
+    assert options["order"] == "slurm-multifactor"
+    assert options["priority"] == {"partition": 1, "partition_factors": {"low": 0, "high": 1}}
+
+
 def test_without_the_fair_tree_associations_have_the_same_shares(folder):
     tree = read_site(folder / "slurm.conf", associations=folder / "assoc.txt").options
     (folder / "slurm.conf").write_text(CONF + "PriorityFlags=NO_FAIR_TREE\nPriorityCalcPeriod=1\n")

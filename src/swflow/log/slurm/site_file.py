@@ -148,16 +148,15 @@ def _groups(partitions: Iterable[SlurmPartition]) -> list[_Group]:
 
 def _order(slurm: SlurmConf, levels: Sequence[Row]) -> dict[str, Any]:
     """Return the order of the queue with its weights."""
-    if not slurm.text("PriorityType").lower().endswith("multifactor"):
-        return {"order": "fcfs"}
     weights = {
         "age": "PriorityWeightAge", "fair_share": "PriorityWeightFairshare", "size": "PriorityWeightJobSize",
         "partition": "PriorityWeightPartition", "qos": "PriorityWeightQOS",
     }  # fmt: skip
-    priority: dict[str, Any] = {key: _number(slurm, option) for key, option in weights.items()}
+    is_multifactor = slurm.text("PriorityType").lower().endswith("multifactor")
+    priority: dict[str, Any] = {key: is_multifactor and _number(slurm, option) for key, option in weights.items()}
     priority["size"] /= 2  # the other half is that of the nodes that a job requests
-    factors = {
-        "partition": {one.name: _factor(one) for one in slurm.partitions},
+    factors: dict[str, Mapping[str, float]] = {
+        "partition": _with_tiers(slurm.partitions, priority),
         "qos": {row.text("name"): row.whole("priority") or 0 for row in levels},
     }
     for weight, of in factors.items():
@@ -189,6 +188,25 @@ def _order(slurm: SlurmConf, levels: Sequence[Row]) -> dict[str, Any]:
     return found
 
 
+def _with_tiers(partitions: Sequence[SlurmPartition], priority: dict[str, Any]) -> Mapping[str, float]:
+    """
+    Return the factors of partitions; with several tiers they and their weight are such that tiers decide first.
+
+    Slurm sorts jobs by the tier of their partition before their priority (`sort_job_queue2` in src/slurmctld).
+    """
+    factors = {one.name: _factor(one, "priorityjobfactor") for one in partitions}
+    tiers = {one.name: _factor(one, "prioritytier") for one in partitions}
+    ranks = {tier: rank for rank, tier in enumerate(sorted(set(tiers.values())))}
+    if len(ranks) < 2:
+        return factors
+    apart, largest = sum(priority.values()) + 1, max(max(factors.values()), 1)
+    points = {
+        name: ranks[tiers[name]] * apart + priority["partition"] * factor / largest for name, factor in factors.items()
+    }
+    priority["partition"] = max(points.values())
+    return points
+
+
 def _number(slurm: SlurmConf, option: str, default: int = 0) -> int:
     """Return a whole number of the configuration."""
     value = slurm.options.get(option.lower())
@@ -199,9 +217,9 @@ def _number(slurm: SlurmConf, option: str, default: int = 0) -> int:
     return int(value.text)
 
 
-def _factor(partition: SlurmPartition) -> int:
-    """Return the priority of a partition's jobs; by default 1, as in Slurm."""
-    value = partition.options.get("priorityjobfactor") or partition.options.get("priority")
+def _factor(partition: SlurmPartition, option: str) -> int:
+    """Return the priority of a partition's jobs, or its tier; by default 1, as in Slurm."""
+    value = partition.options.get(option) or partition.options.get("priority")
     if value is None:
         return 1
     if not value.text.isdecimal():
