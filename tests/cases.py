@@ -63,7 +63,9 @@ FORMULAS: dict[Any, Key] = {
     "processors - wait": lambda job, now, machine: job.processors - (now - job.submit),
     "min(estimate, 50) * processors": lambda job, now, machine: min(job.planned, 50) * job.processors,
     "user_id": lambda job, now, machine: math.nan if job.user < 0 else job.user,
-    "queue_id * 8 - partition_id": lambda job, now, machine: job.qos * 8 - job.partition,
+    "queue_id * 8 - partition_id": lambda job, now, machine: (
+        math.nan if job.partition < 0 else job.qos * 8 - job.partition
+    ),
     "group_usage / group_share": lambda job, now, machine: (
         machine.fair.usage("group", job, now) / machine.fair.entitled("group", job)
     ),
@@ -182,6 +184,13 @@ def _cluster(site: Site, own: str | None) -> dict[str, Any]:
     return cluster
 
 
+def _group(site: Site, partitions: bool) -> dict[str, Any]:
+    group: dict[str, Any] = {"count": site.rng.randint(1, 5), "processors": site.rng.randint(1, 4)}
+    if partitions and site.rng.random() < 0.6:
+        group["partition"] = site.rng.choice(["0", "1", ("0", "1")])
+    return group
+
+
 def _clusters(own: str | None = None, least: int = 1) -> Draw:
     def draw(site: Site) -> tuple[dict[str, Any], ...]:
         count = site.rng.randint(least, 3)
@@ -254,7 +263,10 @@ VALUES: dict[str, dict[str, Draw]] = {
         "none": always(()), "one": lambda site: (_cluster(site, None),), "several": _clusters(least=2),
         **{f"own {name}": _clusters(name) for name in CLUSTER_OPTIONS if name not in ("processors", "partition")},
     },
-    "nodes": {"none": always(())},
+    "nodes": {
+        "none": always(()), "alike": lambda site: (_group(site, False),),
+        "partitions": lambda site: tuple(_group(site, True) for _ in range(site.rng.randint(1, 4))),
+    },
     "half_life": {"none": always(None), "short": lambda site: 3.0 * site.unit, "long": lambda site: 50.0 * site.unit},
     "user_shares": {
         "none": always(None), "some": always({"0": 3.0, "2": 0.5}), "absent": always({"0": 3.0, "99": 9.0}),
@@ -477,6 +489,8 @@ def _with_jobs(site: Site, values: dict[str, Any]) -> Case:
     if (values["resources"] or {}).get("gpus", 0) is None:
         counted.pop("gpus", None)
     least = min(_most_processors(values, site.processors))
+    nodes, of_partition = _nodes(values["nodes"])
+    on_partition = {number: sum(nodes[node] for node in own) for number, own in of_partition.items() if own}
     table: dict[str, list[Any]] = {name: [] for name in ("job_id", "submit_time", "run_time", "estimate", "processors")}
     table |= {name: [] for name in ("user_id", "group_id", "partition_id", "queue_id", "wait_time", "status")}
     homes = []
@@ -486,7 +500,10 @@ def _with_jobs(site: Site, values: dict[str, Any]) -> Case:
         run = rng.choice([0, 1, 2, 5, 9, rng.randint(0, 40)])
         home = rng.randrange(len(sizes))
         homes.append(home)
-        most = min(sizes[home]["processors"], least)
+        partition = home if values["dispatch"] == "partition" else rng.randint(0, 1)
+        if nodes:
+            partition = rng.choice([*on_partition, *([None] if number else [])])
+        most = min(on_partition.get(partition, sum(nodes)) if nodes else sizes[home]["processors"], least)
         table["job_id"].append(number + 1)
         table["submit_time"].append(submit * unit)
         table["run_time"].append(run * unit)
@@ -496,7 +513,7 @@ def _with_jobs(site: Site, values: dict[str, Any]) -> Case:
             None if number and "unknown users" in present and rng.random() < 0.3 else rng.randint(0, 2)
         )
         table["group_id"].append(rng.randint(0, 1))
-        table["partition_id"].append(home if values["dispatch"] == "partition" else rng.randint(0, 1))
+        table["partition_id"].append(partition)
         table["queue_id"].append(rng.randint(1, 2))
         table["wait_time"].append(rng.choice([0, 0, 4, 20]) * unit)
         table["status"].append(rng.choice([1, 1, 0, 5]))
@@ -520,6 +537,18 @@ def _with_jobs(site: Site, values: dict[str, Any]) -> Case:
     )  # fmt: skip
     options = {name: values[name] for name in OPTIONS}
     return Case(table, machine, options, dict(site.labels), rng.choice([0, 0, 1_000_000_007]))
+
+
+def _nodes(groups: Iterable[Mapping[str, Any]]) -> tuple[list[int], dict[int, set[int]]]:
+    """Return the processors of each node, and the nodes of the two partitions of jobs."""
+    sizes: list[int] = []
+    members: dict[int, set[int]] = {0: set(), 1: set()}
+    for group in groups:
+        for number in members:
+            if str(number) in group.get("partition", "01"):
+                members[number] |= set(range(len(sizes), len(sizes) + group["count"]))
+        sizes += [group["processors"]] * group["count"]
+    return sizes, members
 
 
 def _with_scale(values: dict[str, Any], site: Site, unit: float, begin: float) -> dict[str, Any]:
@@ -626,7 +655,7 @@ def slow_jobs(case: Case) -> list[naive.Job]:
             number, submit, (run if options["runtime"] == "shared" else simulated) + delay,
             planned + delay * plans_delay,
             column["processors"], -1 - number if column["user_id"] is None else column["user_id"], shapes,
-            column["group_id"], column["partition_id"], needs=needs, think=column["think_time"] if needs else 0.0,
+            column["group_id"], -1 if column["partition_id"] is None else column["partition_id"], needs=needs, think=column["think_time"] if needs else 0.0,
             leaves=math.inf if cancelled is None else max(cancelled - case.delay(row), 0.0), array=array or 0,
             array_limit=limit_of.get(array, math.inf), demands=tuple(column[name] for name in names),
             qos=column["queue_id"],
@@ -723,6 +752,8 @@ def slow_policy(case: Case, cluster: Mapping[str, Any]) -> naive.Policy:
         if options["accounts"]
         else {},
         parents={int(name): int(one["parent"]) for name, one in accounts.items() if one.get("parent", "all") != "all"},
+        nodes=_nodes(options["nodes"])[0],
+        partitions=_nodes(options["nodes"])[1],
     )
 
 
@@ -785,7 +816,8 @@ def _tree(case: Case) -> naive.Node:
 def simulated(case: Case) -> tuple[list[naive.Job], list[naive.Machine]]:
     """Return the jobs, and the machines of the slow simulator after the last event."""
     jobs, fair, names = slow_jobs(case), fair_share(case), resource_names(case)
-    clusters = case.options["clusters"] or ({"processors": case.machine.processors},)
+    processors = sum(_nodes(case.options["nodes"])[0]) or case.machine.processors
+    clusters = case.options["clusters"] or ({"processors": processors},)
     machines = []
     for cluster in clusters:
         own = cluster.get("resources", {}) if case.options["clusters"] else None

@@ -47,7 +47,7 @@ def serve(state: State, now: float) -> None:
         elif options.backfill == OTHER:
             serve_otherwise(state, now)
         else:
-            _serve_ahead(state, now)
+            serve_ahead(state, now)
     agenda.newcomers = 0
     agenda.corrected = 0
     agenda.ended_early = 0
@@ -56,7 +56,7 @@ def serve(state: State, now: float) -> None:
 # -- no backfilling, and EASY
 
 
-def _serve_ahead(state: State, now: float) -> None:
+def serve_ahead(state: State, now: float) -> None:
     """Start the head while it fits; give the first jobs that do not fit reservations; backfill the others."""
     options, agenda, counts = state.options[0], state.agenda[0], state.counts[0]
     free = free_now(state)
@@ -261,7 +261,7 @@ def serve_as_slurm(state: State, now: float) -> None:
         agenda.skips = tests_all
         queued, is_full = counts.queued, root_of(state.queue).width > free_now(state)
         if queued > 0:
-            _serve_ahead(state, now)
+            serve_ahead(state, now)
             # A pass that tests only jobs at a limit is no reason for a cycle.
             if is_full or counts.queued < queued or agenda.reserved_rank < state.jobs.size:
                 _request_cycle(state, now)

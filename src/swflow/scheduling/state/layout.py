@@ -36,10 +36,10 @@ STEP = record("time", "free")
 #: profile, so a pass needs not enter its last reservation (``simple``); a job's shape is chosen when it starts
 #: (``shapes``); usage and running jobs of ``accounts`` are counted, and formulas are computed at multiples of
 #: ``calc_period``, or at any time if it is 0; usage may count in ``whole_periods`` of it. The cycles of backfill slurm
-#: have an ``interval``, a ``window`` and a ``resolution`` in seconds, in slots from 1970 on, ``epoch`` seconds before
-#: the log; they test as many jobs as there may be ``reservations``, and at most ``of_user`` jobs of a user (0: all).
-#: Its main scheduler tests all jobs at multiples of ``every`` seconds, and ``depth`` jobs because of an event, but not
-#: before ``batch_delay`` seconds have passed since its last pass.
+#: have an ``interval``, a ``window`` and a ``resolution`` in seconds, whose slots count from 1970 on, ``epoch`` seconds
+#: before the log; they test as many jobs as there may be ``reservations``, and at most ``of_user`` jobs of a user (0:
+#: all). Its main scheduler tests all jobs at multiples of ``every`` seconds, and ``depth`` jobs because of an event,
+#: but not before ``batch_delay`` seconds have passed since its last pass.
 RULES = record(
     "half_life calc_period interval window resolution epoch every batch_delay",
     "processors backfill reservations one_tree by_arrival backfill_by_arrival per_event predict corrects windows "
