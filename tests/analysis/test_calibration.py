@@ -80,6 +80,9 @@ def test_parameters_that_do_not_apply_are_left_out(log):
     assert PARAMETERS["user_jobs"].apply({}, nobody, 10.0) is None
     smaller = PARAMETERS["size"].apply({}, log, 0.9)
     assert smaller is not None and smaller["unavailable"][0]["processors"] == 6
+    nodes = {"nodes": [{"count": 12, "processors": 4}, {"count": 2, "processors": 8, "partition": ["big"]}]}
+    smaller = PARAMETERS["size"].apply(nodes, log, 0.9)
+    assert smaller == {"nodes": [{"count": 11, "processors": 4}, {"count": 2, "processors": 8, "partition": ["big"]}]}
 
 
 def test_a_log_that_is_too_short_is_refused(log):
