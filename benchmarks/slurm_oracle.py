@@ -52,7 +52,7 @@ from swflow.scheduling.state.search import queued_key
 
 CPUS = 4
 
-#: Fractions of a second by which each run is simulated later than recorded.
+#: Fractions of a second by which each run is simulated earlier or later than recorded.
 PHASES = 10
 
 #: Users of the system, with whom the jobs of different users are submitted.
@@ -93,9 +93,6 @@ SPRIO = "%i %Y %A %F %J %Q"
 
 #: The options `priority` with the weights of these parts, in this order.
 WEIGHTS = ("age", "fair_share", "size", "qos")
-
-#: Seconds from the first computation of priorities to the start in `sdiag`, as the ages in all runs show (Slurm 22.05).
-LEAD = 1.0
 
 ALL = "PartitionName=main Nodes=ALL Default=YES MaxTime=60 State=UP"
 BACKFILL = "SchedulerType=sched/backfill\nSchedulerParameters=bf_interval=5,bf_resolution=1,sched_interval=2"
@@ -371,14 +368,14 @@ def priorities(folder: Path) -> pl.DataFrame:
     period, before which Fair Tree has none.
     """
     recording = read_run(folder)
-    scheduler, (workload, later) = recording.scheduler, recording.moved(LEAD)
+    scheduler, (workload, later) = recording.scheduler, recording.moved(0.0)
     problem, weights = prepare(workload, scheduler), scheduler.priority or {}
     period = weights.get("calc_period", 0.0)
     uses = [
         recording.recorded.select("job_id", time=pl.col(f"{what}_time") + later, jobs=pl.lit(jobs))
         for what, jobs in (("end", -1), ("start", 1))
     ]
-    printed = read_sprio(folder / "sprio.txt").with_columns(pl.col("time") - recording.began + LEAD)
+    printed = read_sprio(folder / "sprio.txt").with_columns(pl.col("time") - recording.began)
     table = pl.concat([*uses, printed], how="diagonal_relaxed").sort("time", maintain_order=True)
     items = problem.table.select("job_id").with_row_index("item").cast(pl.Int64)
     table = table.join(items, on="job_id", how="left", maintain_order="left")

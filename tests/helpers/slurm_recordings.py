@@ -38,7 +38,7 @@ COLUMNS = (
 #: The files of a run besides sacct.txt and sdiag.txt.
 OTHERS = ("slurm.conf", "qos.txt", "assoc.txt", "sprio.txt")
 
-#: The line of sdiag with the start of the daemon, seconds since 1970.
+#: The line of sdiag with the start of its statistics, seconds since 1970.
 _SINCE = re.compile(r"Data since.*\((\d+)\)")
 
 
@@ -77,6 +77,11 @@ def runs_in(folder: Path, trace: str) -> list[Path]:
     return sorted(file.parent for file in folder.glob(f"{trace}/*/sacct.txt"))
 
 
+#: Seconds from the start of the daemon's threads to that of its statistics, before which `_slurmctld_background` in
+#: Slurm's controller.c sleeps.
+LEAD = 1
+
+
 class Recording(NamedTuple):
     """A recorded run: its jobs, the scheduler, the outcomes, and when the daemon started (seconds since 1970)."""
 
@@ -86,7 +91,7 @@ class Recording(NamedTuple):
     began: int
 
     def moved(self, fraction: float) -> tuple[Workload, float]:
-        """Return the jobs with times from the daemon's start on, a fraction of a second later, and that shift."""
+        """Return the jobs with times from the daemon's start on, and a fraction of a second later; and that shift."""
         later = int(self.workload.header["UnixStartTime"][0]) - self.began + fraction
         jobs = self.workload.jobs.with_columns(pl.col("submit_time") + later)
         header = {**self.workload.header, "UnixStartTime": [str(self.began)]}
@@ -101,9 +106,9 @@ def read_run(folder: Path) -> Recording:
     write_log(log, imported.fields, imported.header, imported.history)
     workload = open_workload(log)
     recorded, scheduler = simulate(workload, Scheduler(order="log")).sort("job_id"), Scheduler.of("site", site.options)
-    began = _SINCE.search((folder / "sdiag.txt").read_text())
-    assert began is not None
-    return Recording(workload, scheduler, recorded, int(began[1]))
+    since = _SINCE.search((folder / "sdiag.txt").read_text())
+    assert since is not None
+    return Recording(workload, scheduler, recorded, int(since[1]) - LEAD)
 
 
 def compare(folder: Path, phases: int) -> list[pl.DataFrame]:
@@ -111,12 +116,13 @@ def compare(folder: Path, phases: int) -> list[pl.DataFrame]:
     Return the waits of a run's jobs in Slurm and in swflow, by the job's position in the trace, for each phase.
 
     The times of Slurm's passes, cycles and priorities depend on when its daemon started, which is the simulation's time
-    0. The records have whole seconds; therefore the jobs are simulated with several fractions of a second.
+    0. That start and the records are whole seconds, so that jobs may have been submitted up to a second earlier or
+    later after it; therefore they are simulated with shifts between -0.5 s and 0.5 s.
     """
     recording, tables = read_run(folder), []
     recorded = recording.recorded
     for phase in range(phases):
-        workload, later = recording.moved(phase / phases)
+        workload, later = recording.moved((phase + 0.5) / phases - 0.5)
         simulated = simulate(workload, recording.scheduler).sort("job_id")
         tables.append(
             pl.DataFrame(

@@ -120,6 +120,7 @@ def test_partitions_have_groups_of_nodes_in_their_order(folder, lines, nodes):
     ]
     assert site.processors == sum(count * cpus for count, cpus, _ in nodes)
     assert not {"clusters", "limits"} & site.options.keys()
+    assert site.options["order"] == "job_id"
     Scheduler.of("site", site.options)
 
 

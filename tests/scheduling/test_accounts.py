@@ -322,6 +322,8 @@ def test_the_default_weights_are_those_of_the_named_order():
         ({"fair_share": 1000}, 250),
         ({"fair_share": 1000, "dampening": 2}, 500),
         ({"fair_share": 1000, "fair_share_of": "group"}, 1000 * 2 ** -(0.8 / 0.4)),
+        ({"fair_share": 1000, "fair_share_of": "association"}, 125),
+        ({"fair_share": 1000, "fair_share_of": "fair-tree"}, 300),
         ({"size": 1000}, 250),
         ({"size": 1000, "favor_small": True}, 750),
         ({"partition": 1000, "partition_factors": {"a": 60, "b": 30}}, 500),
@@ -333,7 +335,7 @@ def test_priorities_are_as_the_manual_defines_them(priority: dict[str, Any], exp
     numbers = {"a": 1, "b": 2, "high": 9}
     formula = compile_formula(multifactor(priority, lambda kind, name: numbers[name]))
     of_job = (2 * 86400.0, 0.0, 3600.0, 4.0, 1.0, 1.0, 3.0, 1.0, 1.0)  # now, submit, estimate, processors, ids
-    of_owner = (2.0, 0.5, 0.8, 0.25, 0.4, 0.0, 16.0)  # partition, usages, shares, fair tree, machine
+    of_owner = (2.0, 0.5, 0.8, 0.25, 0.4, 0.3, 3.0, 16.0)  # partition, usages, shares, fair tree, association, machine
     value = formula(*of_job, *of_owner)
     assert -value == pytest.approx(expected, rel=1e-12)
 

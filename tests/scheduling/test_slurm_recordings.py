@@ -7,7 +7,7 @@ import pytest
 
 from helpers.slurm_recordings import compare, interval, runs_in, unpack
 
-#: Fractions of a second by which each run is simulated later than recorded.
+#: Fractions of a second by which each run is simulated earlier or later than recorded.
 PHASES = 3
 
 #: The traces whose mean wait is inside the 95 % confidence interval of Slurm's runs.

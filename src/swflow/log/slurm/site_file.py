@@ -20,6 +20,10 @@ from swflow.scheduling.options import SCHEDULER_PARAMETERS
 #: How options are simulated, by name.
 _OPTIONS = Path(__file__).with_name("options.yaml")
 
+#: The order of jobs without priorities: that of submission, also for jobs that become eligible later (`priority_p_set`
+#: in Slurm's priority_basic.c).
+_BY_SUBMISSION = "job_id"
+
 #: The parameters of Slurm's schedulers that are simulated.
 _PARAMETERS = [name for name in SCHEDULER_PARAMETERS if name != "end_delay"]
 
@@ -184,7 +188,7 @@ def _order(slurm: SlurmConf, levels: Sequence[Row]) -> dict[str, Any]:
         if not _enforces_limits(slurm):
             priority["whole_periods"] = True  # `_adjust_limit_usage` in Slurm's acct_policy.c drops the rest
     if not priority:
-        return {"order": "fcfs"}
+        return {"order": _BY_SUBMISSION}
     return found
 
 
