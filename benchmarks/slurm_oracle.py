@@ -2,7 +2,7 @@
 Compare swflow with a real Slurm: run short traces of sleeping jobs on one, and simulate the same jobs.
 
     python benchmarks/slurm_oracle.py --runs 5 --keep FOLDER [--traces backfill,qos] [--parallel 8]
-    python benchmarks/slurm_oracle.py --only-compare --keep FOLDER
+    python benchmarks/slurm_oracle.py --only-compare [--keep FOLDER] [--pack]
 
 Each trace exercises one mechanism on eight nodes of four CPUs; the last two combine all mechanisms, `site` on ten
 nodes. The nodes are daemons on this machine (Debian's slurm-wlm, slurmdbd, munge and mariadb-server; needs root). A
@@ -12,6 +12,8 @@ The folder keeps slurm.conf and what `sacct` and `sacctmgr` print. swflow import
 configuration with `swflow import site`, and simulates the jobs with its scheduler. Times are not compressed: a run
 takes about 10 min. Jobs only sleep, so that several runs at the same time do not disturb each other.
 
+Without a folder, the recordings of the repository are compared; `--pack` replaces them by those of the folder.
+
 The parts of priorities that `sprio` printed are compared with those of swflow, at the recorded starts of jobs.
 """
 
@@ -19,8 +21,8 @@ import argparse
 import itertools
 import json
 import random
-import re
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -31,33 +33,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
-from scipy.stats import t as student
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from helpers.slurm import Slurm, Unavailable
+from helpers.slurm_recordings import compare, interval, pack, read_run, runs_in, unpack
 from swflow.compiled.kernel import Handle, Kernel
 from swflow.errors import SwflowError
-from swflow.jobs.table import Workload
-from swflow.log.imported import write_log
-from swflow.log.importers.records import Site
-from swflow.log.importers.sacct import RECOMMENDED, import_sacct
-from swflow.log.slurm.site_file import read_site
+from swflow.log.importers.sacct import RECOMMENDED
 from swflow.scheduling.engine.setup import new_states
 from swflow.scheduling.orders.fair_share import Names, formula_of
 from swflow.scheduling.orders.formula import compile_formula
 from swflow.scheduling.orders.keys import Order
 from swflow.scheduling.problem import prepare
-from swflow.scheduling.scheduler import Scheduler
-from swflow.scheduling.simulate import simulate
-from swflow.scheduling.state.accounts import book_use
+from swflow.scheduling.state.accounts import book_use, computed_at
 from swflow.scheduling.state.layout import State
 from swflow.scheduling.state.search import queued_key
-from swflow.workload.clean import open_workload
 
 CPUS = 4
 
-#: Fractions of a second by which each run is simulated later than recorded.
+#: Fractions of a second by which each run is simulated earlier or later than recorded.
 PHASES = 10
 
 #: Users of the system, with whom the jobs of different users are submitted.
@@ -98,9 +93,6 @@ SPRIO = "%i %Y %A %F %J %Q"
 
 #: The options `priority` with the weights of these parts, in this order.
 WEIGHTS = ("age", "fair_share", "size", "qos")
-
-#: Seconds from the first computation of priorities to the start in `sdiag`, as the ages in all runs show (Slurm 22.05).
-LEAD = 1.0
 
 ALL = "PartitionName=main Nodes=ALL Default=YES MaxTime=60 State=UP"
 BACKFILL = "SchedulerType=sched/backfill\nSchedulerParameters=bf_interval=5,bf_resolution=1,sched_interval=2"
@@ -329,60 +321,6 @@ def run(trace: Trace, folder: Path, instance: int) -> None:
             (folder / name).write_text(slurm.run(*command))
 
 
-class Recording(NamedTuple):
-    """A recorded run: its jobs, the scheduler, the outcomes, and when the daemon started (seconds since 1970)."""
-
-    workload: Workload
-    scheduler: Scheduler
-    recorded: pl.DataFrame
-    began: int
-
-    def moved(self, fraction: float) -> tuple[Workload, float]:
-        """Return the jobs with times from the daemon's start on, a fraction of a second later, and that shift."""
-        later = int(self.workload.header["UnixStartTime"][0]) - self.began + fraction
-        jobs = self.workload.jobs.with_columns(pl.col("submit_time") + later)
-        return self.workload.with_jobs(jobs, {"stage": "phase"}), later
-
-
-def read_run(folder: Path, nodes: int) -> Recording:
-    """Return the recording in a folder, with the scheduler that swflow imports from its configuration."""
-    log = folder / "log.parquet"
-    imported = import_sacct(str(folder / "sacct.txt"), Site(nodes * CPUS))
-    write_log(log, imported.fields, imported.header, imported.history)
-    workload = open_workload(log)
-    site = read_site(folder / "slurm.conf", qos=folder / "qos.txt", associations=folder / "assoc.txt")
-    recorded, scheduler = simulate(workload, Scheduler(order="log")).sort("job_id"), Scheduler.of("site", site.options)
-    began = re.search(r"Data since .*\((\d+)\)", (folder / "sdiag.txt").read_text())
-    assert began is not None
-    return Recording(workload, scheduler, recorded, int(began[1]))
-
-
-def compare(folder: Path, nodes: int) -> list[pl.DataFrame]:
-    """
-    Return the waits of a run's jobs in Slurm and in swflow, by the job's position in the trace, for each phase.
-
-    The times of Slurm's passes, cycles and priorities depend on when its daemon started, which is the simulation's time
-    0. The records have whole seconds; therefore the jobs are simulated with several fractions of a second.
-    """
-    recording, tables = read_run(folder, nodes), []
-    recorded = recording.recorded
-    for phase in range(PHASES):
-        workload, later = recording.moved(phase / PHASES)
-        simulated = simulate(workload, recording.scheduler).sort("job_id")
-        tables.append(
-            pl.DataFrame(
-                {
-                    "job_id": recorded["job_id"],
-                    "slurm": recorded["start_time"] - recorded["submit_time"],
-                    "swflow": simulated["start_time"] - simulated["submit_time"],
-                    "slurm_start": recorded["start_time"],
-                    "swflow_start": simulated["start_time"] - later,
-                }
-            )
-        )
-    return tables
-
-
 class Events(NamedTuple):
     """Starts (``jobs`` 1), ends (-1), and times at which priorities are known (0, with the ``key``), in order."""
 
@@ -399,8 +337,11 @@ def _replay(state: State, events: Events) -> int:
         if jobs == 0:
             events.key[row] = queued_key(state, state.queue, item, now)
         elif options.accounts:
-            processors = jobs * state.jobs[item].processors
-            book_use(state.usage, item, now, options.half_life, options.calc_period, jobs, processors)
+            job, period = state.jobs[item], options.calc_period
+            if jobs > 0:
+                job.start = now
+            counted = max(job.start, computed_at(now, period)) if jobs < 0 and options.whole_periods else now
+            book_use(state.usage, item, now, options.half_life, period, jobs, jobs * job.processors, counted)
     return 0
 
 
@@ -418,7 +359,7 @@ def read_sprio(file: Path) -> pl.DataFrame:
     return pl.DataFrame(rows, ["time", "job_id", "jobs", *WEIGHTS], orient="row")
 
 
-def priorities(folder: Path, nodes: int) -> pl.DataFrame:
+def priorities(folder: Path) -> pl.DataFrame:
     """
     Return the parts of priorities in Slurm and in swflow, whose usage is that of the recorded schedule.
 
@@ -426,15 +367,15 @@ def priorities(folder: Path, nodes: int) -> pl.DataFrame:
     seconds; therefore what it printed in the second of a computation is left out. So are fair shares of the first
     period, before which Fair Tree has none.
     """
-    recording = read_run(folder, nodes)
-    scheduler, (workload, later) = recording.scheduler, recording.moved(LEAD)
+    recording = read_run(folder)
+    scheduler, (workload, later) = recording.scheduler, recording.moved(0.0)
     problem, weights = prepare(workload, scheduler), scheduler.priority or {}
     period = weights.get("calc_period", 0.0)
     uses = [
         recording.recorded.select("job_id", time=pl.col(f"{what}_time") + later, jobs=pl.lit(jobs))
         for what, jobs in (("end", -1), ("start", 1))
     ]
-    printed = read_sprio(folder / "sprio.txt").with_columns(pl.col("time") - recording.began + LEAD)
+    printed = read_sprio(folder / "sprio.txt").with_columns(pl.col("time") - recording.began)
     table = pl.concat([*uses, printed], how="diagonal_relaxed").sort("time", maintain_order=True)
     items = problem.table.select("job_id").with_row_index("item").cast(pl.Int64)
     table = table.join(items, on="job_id", how="left", maintain_order="left")
@@ -454,10 +395,10 @@ def priorities(folder: Path, nodes: int) -> pl.DataFrame:
     return pl.concat(found)
 
 
-def priority_summary(name: str, trace: Trace, folders: Sequence[Path]) -> pl.DataFrame:
+def priority_summary(name: str, folders: Sequence[Path]) -> pl.DataFrame:
     """Return a row for each part of the priorities in a trace: swflow's error in points of priority."""
     error = pl.col("error")
-    table = pl.concat([priorities(folder, trace.nodes) for folder in folders])
+    table = pl.concat(list(map(priorities, folders)))
     return table.group_by("part", maintain_order=True).agg(
         pl.lit(name).alias("trace"),
         pl.len().alias("compared"),
@@ -478,25 +419,22 @@ def order_agreement(table: pl.DataFrame) -> float:
 
 def summary(name: str, trace: Trace, folders: Sequence[Path]) -> dict[str, object]:
     """Return a row about the runs of a trace: mean waits, spread, and errors per job."""
-    tables = [compare(folder, trace.nodes) for folder in folders]
-    means = np.array([[one[0]["slurm"].mean(), np.mean([table["swflow"].mean() for table in one])] for one in tables])
+    tables = [compare(folder, PHASES) for folder in folders]
+    slurm, half = interval(one[0]["slurm"].mean() for one in tables)
+    swflow = float(np.mean([table["swflow"].mean() for one in tables for table in one]))
     of_phases = [table["swflow"].mean() for one in tables for table in one]
     waits = np.array([one[0]["slurm"].to_numpy() for one in tables])
     error = np.array([table["swflow"].to_numpy() - table["slurm"].to_numpy() for one in tables for table in one])
     pairs = [float(np.sqrt(np.mean((a - b) ** 2))) for a, b in itertools.combinations(waits, 2)]
-    half = (
-        student.ppf(0.975, len(tables) - 1) * means[:, 0].std(ddof=1) / np.sqrt(len(tables))
-        if len(tables) > 1
-        else np.nan
-    )
     return {
         "trace": name,
         "exercises": trace.what,
         "runs": len(tables),
         "jobs": waits.shape[1],
-        "slurm_mean_wait": round(float(means[:, 0].mean()), 1),
-        "interval": None if np.isnan(half) else round(float(half), 1),
-        "swflow_mean_wait": round(float(means[:, 1].mean()), 1),
+        "slurm_mean_wait": round(slurm, 1),
+        "interval": None if np.isnan(half) else round(half, 1),
+        "swflow_mean_wait": round(swflow, 1),
+        "inside": None if np.isnan(half) else abs(swflow - slurm) <= half,
         "swflow_phases": f"{min(of_phases):.1f}-{max(of_phases):.1f}",
         "rms_between_runs": round(float(np.mean(pairs)), 1) if pairs else None,
         "rms_to_swflow": round(float(np.sqrt(np.mean(error**2))), 1),
@@ -510,10 +448,13 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--traces", default=",".join(TRACES))
     parser.add_argument("--parallel", type=int, default=1, help="Slurms that run at the same time (default: 1)")
-    parser.add_argument("--keep", type=Path, required=True)
+    parser.add_argument("--keep", type=Path, help="the folder of the recordings")
     parser.add_argument("--only-compare", action="store_true")
+    parser.add_argument("--pack", action="store_true", help="keep the recordings in the repository")
     options = parser.parse_args()
     names = options.traces.split(",")
+    if options.keep is None and not (options.only_compare and not options.pack):
+        parser.error("--keep is missing: the folder of the recordings")
     if not options.only_compare:
         instances: SimpleQueue[int] = SimpleQueue()
         for instance in range(1, options.parallel + 1):
@@ -535,12 +476,22 @@ def main() -> None:
 
         with ThreadPoolExecutor(options.parallel) as pool:
             list(pool.map(run_once, itertools.product(range(1, options.runs + 1), names)))
+    if options.pack:
+        pack(options.keep)
+    with tempfile.TemporaryDirectory() as unpacked:
+        if options.keep is None:
+            unpack(Path(unpacked))
+        print_tables(options.keep or Path(unpacked), names)
+
+
+def print_tables(folder: Path, names: Sequence[str]) -> None:
+    """Print a table of waits, and one of the parts of priorities."""
     rows, parts = [], []
     for name in names:
-        folders = sorted(file.parent for file in options.keep.glob(f"{name}/*/sacct.txt"))
+        folders = runs_in(folder, name)
         rows += [summary(name, TRACES[name], folders)] if folders else []
         if folders and MULTIFACTOR in TRACES[name].site:
-            parts.append(priority_summary(name, TRACES[name], folders))
+            parts.append(priority_summary(name, folders))
     with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_width_chars=200, fmt_str_lengths=40):
         print(pl.DataFrame(rows))
         if parts:

@@ -63,11 +63,14 @@ FORMULAS: dict[Any, Key] = {
     "processors - wait": lambda job, now, machine: job.processors - (now - job.submit),
     "min(estimate, 50) * processors": lambda job, now, machine: min(job.planned, 50) * job.processors,
     "user_id": lambda job, now, machine: math.nan if job.user < 0 else job.user,
-    "queue_id * 8 - partition_id": lambda job, now, machine: job.qos * 8 - job.partition,
+    "queue_id * 8 - partition_id": lambda job, now, machine: (
+        math.nan if job.partition < 0 else job.qos * 8 - job.partition
+    ),
     "group_usage / group_share": lambda job, now, machine: (
         machine.fair.usage("group", job, now) / machine.fair.entitled("group", job)
     ),
     "-fair_tree": lambda job, now, machine: -machine.fair.factor(job, now),
+    "association_usage": lambda job, now, machine: machine.fair.effective(job, now),
     "dominant_share": lambda job, now, machine: max(
         [job.processors / machine.processors]
         + [demand / max(units, 1) for demand, units in zip(job.demands, machine.resources, strict=True)]
@@ -181,6 +184,13 @@ def _cluster(site: Site, own: str | None) -> dict[str, Any]:
     return cluster
 
 
+def _group(site: Site, partitions: bool) -> dict[str, Any]:
+    group: dict[str, Any] = {"count": site.rng.randint(1, 5), "processors": site.rng.randint(1, 4)}
+    if partitions and site.rng.random() < 0.6:
+        group["partition"] = site.rng.choice(["0", "1", ("0", "1")])
+    return group
+
+
 def _clusters(own: str | None = None, least: int = 1) -> Draw:
     def draw(site: Site) -> tuple[dict[str, Any], ...]:
         count = site.rng.randint(least, 3)
@@ -199,7 +209,7 @@ def _priority(*names: str) -> Draw:
         points = (1, 64, 1000)
         values: dict[str, Any] = {
             "max_age": site.rng.choice([8.0, 640.0]) * site.unit, "fair_share_of": "group", "dampening": 2.0,
-            "calc_period": site.rng.choice([3.0, 20.0]) * site.unit,
+            "calc_period": site.rng.choice([3.0, 20.0]) * site.unit, "whole_periods": True,
             "favor_small": True, "partition_factors": {"0": 1.0, "1": 4.0}, "qos_factors": {"1": 2.0, "2": 1.0},
         }  # fmt: skip
         return {name: values.get(name, site.rng.choice(points)) for name in names}
@@ -253,6 +263,10 @@ VALUES: dict[str, dict[str, Draw]] = {
         "none": always(()), "one": lambda site: (_cluster(site, None),), "several": _clusters(least=2),
         **{f"own {name}": _clusters(name) for name in CLUSTER_OPTIONS if name not in ("processors", "partition")},
     },
+    "nodes": {
+        "none": always(()), "alike": lambda site: (_group(site, False),),
+        "partitions": lambda site: tuple(_group(site, True) for _ in range(site.rng.randint(1, 4))),
+    },
     "half_life": {"none": always(None), "short": lambda site: 3.0 * site.unit, "long": lambda site: 50.0 * site.unit},
     "user_shares": {
         "none": always(None), "some": always({"0": 3.0, "2": 0.5}), "absent": always({"0": 3.0, "99": 9.0}),
@@ -262,7 +276,12 @@ VALUES: dict[str, dict[str, Draw]] = {
         "none": always(None), "age": _priority("age", "max_age"), "fair_share": _priority("fair_share"),
         "of groups": _priority("fair_share", "fair_share_of", "dampening"), "size": _priority("size"),
         "fair-tree": lambda site: _priority("fair_share", "age")(site) | {"fair_share_of": "fair-tree"},
+        "association": lambda site: (
+            _priority("fair_share", "dampening", "size")(site) | {"fair_share_of": "association"}
+        ),
         "calc_period": _priority("fair_share", "calc_period"),
+        "whole_periods": _priority("fair_share", "calc_period", "whole_periods"),
+        "whole_periods of associations": lambda site: _priority(*PRIORITY)(site) | {"fair_share_of": "association"},
         "calc_period of fair-tree": lambda site: _priority(*PRIORITY)(site) | {"fair_share_of": "fair-tree"},
         "favor_small": _priority("size", "favor_small"), "partition": _priority("partition", "partition_factors"),
         "qos": _priority("qos", "qos_factors"), "all": _priority(*PRIORITY),
@@ -385,6 +404,7 @@ class Case:
     machine: Machine
     options: dict[str, Any]
     labels: dict[str, str]
+    epoch: int  # the log's start
 
     def workload(self) -> Workload:
         overrides: dict[str, Any] = {
@@ -392,7 +412,8 @@ class Case:
             "depends_on": pl.List(pl.Int64),
         }
         known = {name: dtype for name, dtype in overrides.items() if name in self.table}
-        return Workload(pl.DataFrame(self.table, schema_overrides=known), self.machine, "drawn")
+        table, header = pl.DataFrame(self.table, schema_overrides=known), {"UnixStartTime": [str(self.epoch)]}
+        return Workload(table, self.machine, "drawn", header=header)
 
     @property
     def eligible_after(self) -> list[float | None]:
@@ -468,6 +489,8 @@ def _with_jobs(site: Site, values: dict[str, Any]) -> Case:
     if (values["resources"] or {}).get("gpus", 0) is None:
         counted.pop("gpus", None)
     least = min(_most_processors(values, site.processors))
+    nodes, of_partition = _nodes(values["nodes"])
+    on_partition = {number: sum(nodes[node] for node in own) for number, own in of_partition.items() if own}
     table: dict[str, list[Any]] = {name: [] for name in ("job_id", "submit_time", "run_time", "estimate", "processors")}
     table |= {name: [] for name in ("user_id", "group_id", "partition_id", "queue_id", "wait_time", "status")}
     homes = []
@@ -477,7 +500,10 @@ def _with_jobs(site: Site, values: dict[str, Any]) -> Case:
         run = rng.choice([0, 1, 2, 5, 9, rng.randint(0, 40)])
         home = rng.randrange(len(sizes))
         homes.append(home)
-        most = min(sizes[home]["processors"], least)
+        partition = home if values["dispatch"] == "partition" else rng.randint(0, 1)
+        if nodes:
+            partition = rng.choice([*on_partition, *([None] if number else [])])
+        most = min(on_partition.get(partition, sum(nodes)) if nodes else sizes[home]["processors"], least)
         table["job_id"].append(number + 1)
         table["submit_time"].append(submit * unit)
         table["run_time"].append(run * unit)
@@ -487,7 +513,7 @@ def _with_jobs(site: Site, values: dict[str, Any]) -> Case:
             None if number and "unknown users" in present and rng.random() < 0.3 else rng.randint(0, 2)
         )
         table["group_id"].append(rng.randint(0, 1))
-        table["partition_id"].append(home if values["dispatch"] == "partition" else rng.randint(0, 1))
+        table["partition_id"].append(partition)
         table["queue_id"].append(rng.randint(1, 2))
         table["wait_time"].append(rng.choice([0, 0, 4, 20]) * unit)
         table["status"].append(rng.choice([1, 1, 0, 5]))
@@ -510,7 +536,19 @@ def _with_jobs(site: Site, values: dict[str, Any]) -> Case:
         {"memory": rng.choice([2.0, 3.0, 1000.0])} if shares else {}, {} if values["clusters"] else units,
     )  # fmt: skip
     options = {name: values[name] for name in OPTIONS}
-    return Case(table, machine, options, dict(site.labels))
+    return Case(table, machine, options, dict(site.labels), rng.choice([0, 0, 1_000_000_007]))
+
+
+def _nodes(groups: Iterable[Mapping[str, Any]]) -> tuple[list[int], dict[int, set[int]]]:
+    """Return the processors of each node, and the nodes of the two partitions of jobs."""
+    sizes: list[int] = []
+    members: dict[int, set[int]] = {0: set(), 1: set()}
+    for group in groups:
+        for number in members:
+            if str(number) in group.get("partition", "01"):
+                members[number] |= set(range(len(sizes), len(sizes) + group["count"]))
+        sizes += [group["processors"]] * group["count"]
+    return sizes, members
 
 
 def _with_scale(values: dict[str, Any], site: Site, unit: float, begin: float) -> dict[str, Any]:
@@ -617,7 +655,7 @@ def slow_jobs(case: Case) -> list[naive.Job]:
             number, submit, (run if options["runtime"] == "shared" else simulated) + delay,
             planned + delay * plans_delay,
             column["processors"], -1 - number if column["user_id"] is None else column["user_id"], shapes,
-            column["group_id"], column["partition_id"], needs=needs, think=column["think_time"] if needs else 0.0,
+            column["group_id"], -1 if column["partition_id"] is None else column["partition_id"], needs=needs, think=column["think_time"] if needs else 0.0,
             leaves=math.inf if cancelled is None else max(cancelled - case.delay(row), 0.0), array=array or 0,
             array_limit=limit_of.get(array, math.inf), demands=tuple(column[name] for name in names),
             qos=column["queue_id"],
@@ -693,6 +731,7 @@ def slow_policy(case: Case, cluster: Mapping[str, Any]) -> naive.Policy:
             cycles["default_queue_depth"],
             cycles["batch_sched_delay"],
             math.ceil(cycles["sched_interval"] / naive.TICK) * naive.TICK,
+            case.epoch,
         ),
         backfill_order=order if second is None else key_of(second),
         event_order=options["event_order"],
@@ -713,6 +752,8 @@ def slow_policy(case: Case, cluster: Mapping[str, Any]) -> naive.Policy:
         if options["accounts"]
         else {},
         parents={int(name): int(one["parent"]) for name, one in accounts.items() if one.get("parent", "all") != "all"},
+        nodes=_nodes(options["nodes"])[0],
+        partitions=_nodes(options["nodes"])[1],
     )
 
 
@@ -748,7 +789,9 @@ def fair_share(case: Case) -> naive.FairShare:
         total = sum(own.values()) + absent or 1.0
         shares[kind] = {number: share / total for number, share in own.items()} | {-1: 1.0 / total}
     period = (case.options["priority"] or {}).get("calc_period", 0)
-    return naive.FairShare(case.options["half_life"] or math.inf, shares, period=period, tree=_tree(case))
+    whole = (case.options["priority"] or {}).get("whole_periods", False)
+    half_life = case.options["half_life"] or math.inf
+    return naive.FairShare(half_life, shares, period=period, whole_periods=whole, tree=_tree(case))
 
 
 def _tree(case: Case) -> naive.Node:
@@ -773,7 +816,8 @@ def _tree(case: Case) -> naive.Node:
 def simulated(case: Case) -> tuple[list[naive.Job], list[naive.Machine]]:
     """Return the jobs, and the machines of the slow simulator after the last event."""
     jobs, fair, names = slow_jobs(case), fair_share(case), resource_names(case)
-    clusters = case.options["clusters"] or ({"processors": case.machine.processors},)
+    processors = sum(_nodes(case.options["nodes"])[0]) or case.machine.processors
+    clusters = case.options["clusters"] or ({"processors": processors},)
     machines = []
     for cluster in clusters:
         own = cluster.get("resources", {}) if case.options["clusters"] else None

@@ -1,7 +1,7 @@
 """A slow reference simulator, simple enough to verify by reading, with which every kernel must agree."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import pairwise
@@ -65,6 +65,11 @@ class Account:
         self.used, self.since = self.by(now), now
         self.processors += processors
 
+    def forget(self, since: float, now: float, processors: int) -> None:
+        """Subtract the use of running processors from a time until now."""
+        lost = now - since if self.half_life == math.inf else 1.0 - math.exp2(-(now - since) / self.half_life)
+        self.used, self.since = max(0.0, self.by(now) - processors * lost), now
+
 
 @dataclass
 class Node:
@@ -121,6 +126,27 @@ def fair_tree(top: Node, of_user: dict[tuple[int, int], float]) -> dict[tuple[in
     return factors
 
 
+def effective_usage(top: Node, of_user: dict[tuple[int, int], float]) -> dict[tuple[int, int], float]:
+    """Return the effective usage of users over their shares, by the formulas of Slurm's classic fair share."""
+    total, found = top.usage(of_user), dict[tuple[int, int], float]()
+
+    def visit(account: Node, effective_above: float, shares_above: float) -> None:
+        below = account.below or []
+        raw = sum(node.share for node in below)
+        for node in below:
+            share = node.share / raw if raw else 0.0
+            effective = node.usage(of_user) / total if total > 0 else 0.0
+            if account is not top:
+                effective += (effective_above - effective) * share
+            shares = shares_above * share
+            if node.owner:
+                found[node.owner] = effective / shares if shares else math.inf
+            visit(node, effective, shares)
+
+    visit(top, 0.0, 1.0)
+    return found
+
+
 @dataclass
 class FairShare:
     """Use of all accounts on all machines, and their shares, which sum to 1."""
@@ -129,6 +155,7 @@ class FairShare:
     shares: dict[str, dict[int, float]] = field(default_factory=dict)  # shares of users and groups
     accounts: "dict[tuple[str, object], Account]" = field(default_factory=dict)
     period: float = 0  # priorities are computed at its multiples; 0: always
+    whole_periods: bool = False  # whether the use of a job after the last computation before its end does not count
     tree: Node | None = None
     known: "dict[tuple[str, object], float]" = field(default_factory=dict)  # use at the last such time
     known_at: float = -math.inf
@@ -140,13 +167,17 @@ class FairShare:
     def account(self, kind: str, number: object = 0) -> Account:
         return self.accounts.setdefault((kind, number), Account(self.half_life))
 
-    def change(self, job: Job, now: float, processors: int) -> None:
+    def change(self, job: Job, now: float, processors: int, began: float = math.inf) -> None:
+        """Count the start of a job, or the end of one that began before."""
         time = self.computed_at(now)
         if time < now and time > self.known_at:
             self.known, self.known_at = {name: one.by(time) for name, one in self.accounts.items()}, time
         owner = (job.group, job.user)
         for kind, number in (("all", 0), ("user", job.user), ("group", job.group), ("both", owner)):
-            self.account(kind, number).change(now, processors)
+            account = self.account(kind, number)
+            if self.whole_periods and max(began, time) < now:
+                account.forget(max(began, time), now, -processors)
+            account.change(now, processors)
 
     def used(self, kind: str, number: object, now: float) -> float:
         """Return the use of an account, as a share of all, when priorities were computed."""
@@ -165,9 +196,17 @@ class FairShare:
         """Return the factor of the job's user in its account by the fair tree; 0 if one of both is unknown."""
         if min(job.user, job.group) < 0 or self.tree is None:
             return 0.0
+        return fair_tree(self.tree, self.used_by_owner(now))[job.group, job.user]
+
+    def effective(self, job: Job, now: float) -> float:
+        """Return the effective usage of the job's user in its account; infinite if one of both is unknown."""
+        if min(job.user, job.group) < 0 or self.tree is None:
+            return math.inf
+        return effective_usage(self.tree, self.used_by_owner(now))[job.group, job.user]
+
+    def used_by_owner(self, now: float) -> dict[tuple[int, int], float]:
         owners = [number for kind, number in self.accounts if kind == "both"]
-        used = {owner: self.used("both", owner, now) for owner in owners if isinstance(owner, tuple)}
-        return fair_tree(self.tree, used)[job.group, job.user]
+        return {owner: self.used("both", owner, now) for owner in owners if isinstance(owner, tuple)}
 
     def entitled(self, kind: str, job: Job) -> float:
         return self.shares[kind][max(getattr(job, kind), -1)]  # -1: the share of an unknown one
@@ -183,6 +222,7 @@ class Multifactor:
     fair_share_of: str = "user"
     dampening: float = 1
     calc_period: float = 0
+    whole_periods: bool = False
     size: float = 0
     favor_small: bool = False
     partition: float = 0
@@ -196,6 +236,8 @@ class Multifactor:
         who = self.fair_share_of
         if who == "fair-tree":
             fair_share_factor = fair.factor(job, now)
+        elif who == "association":
+            fair_share_factor = math.exp2(-fair.effective(job, now) / self.dampening)
         else:
             fair_share_factor = math.exp2(-fair.usage(who, job, now) / fair.entitled(who, job) / self.dampening)
         size = job.processors / machine.processors
@@ -250,9 +292,9 @@ class Resources:
         return [sum(self.demands[job][k] for job in processes) for k in range(len(self.capacities))]
 
 
-def rounded_down(time: float, unit: int) -> float:
-    """Return the last multiple of a unit until a time."""
-    return math.floor(time / unit) * unit
+def rounded_down(time: float, unit: float, origin: float = 0) -> float:
+    """Return the last multiple of a unit until a time; the multiples are counted from ``origin`` before 0."""
+    return math.floor((time + origin) / unit) * unit - origin
 
 
 @dataclass
@@ -267,6 +309,11 @@ class Cycles:
     depth: int = 100
     batch_delay: int = 3  # from a pass of the main scheduler to one because of an event
     every: float = 60 * TICK  # between passes that test all jobs
+    epoch: int = 0  # the log's start from 1970 on, from which the resolution counts
+
+    def slot(self, time: float) -> float:
+        """Return the start of the slot of the resolution at a time."""
+        return rounded_down(time, self.resolution, self.epoch)
 
 
 @dataclass
@@ -296,6 +343,68 @@ class Policy:
     user_limits: dict[tuple[str, int], tuple[float, float]] = field(default_factory=dict)
     tree_limits: dict[int, tuple[float, float]] = field(default_factory=dict)
     parents: dict[int, int] = field(default_factory=dict)
+    nodes: list[int] = field(default_factory=list)  # for backfill slurm: the processors of each node
+    partitions: dict[int, set[int]] = field(default_factory=dict)  # the nodes of each partition; all if it is not here
+
+
+@dataclass
+class Slot:
+    """A span of time in a cycle, and the nodes that no queued job reserves in it."""
+
+    begin: float
+    end: float
+    nodes: set[int]
+
+
+def picked(free: dict[int, int], width: int) -> dict[int, int]:
+    """
+    Return the processors of each node that a job gets, of nodes with these free processors, which suffice.
+
+    The smallest set of consecutive nodes that suffices is taken, or else the largest one and then others; of one that
+    suffices, the node with the fewest processors that suffice alone, or else the first nodes.
+    """
+    runs: list[list[int]] = []
+    for node in sorted(node for node in free if free[node] > 0):
+        if runs and runs[-1][-1] == node - 1:
+            runs[-1].append(node)
+        else:
+            runs.append([node])
+    found: dict[int, int] = {}
+    while width > 0:
+        sizes = [sum(free[node] for node in run) for run in runs]
+        enough = [size for size in sizes if size >= width]
+        run = runs.pop(sizes.index(min(enough) if enough else max(sizes)))
+        alone = [node for node in run if free[node] >= width]
+        for node in [min(alone, key=lambda node: free[node])] if alone else run:
+            if width > 0:
+                found[node] = min(free[node], width)
+                width -= found[node]
+    return found
+
+
+def reserve_nodes(table: list[Slot], nodes: set[int], begin: float, end: float) -> int:
+    """Reserve nodes from one time to another; return by how many slots Slurm's table grows, which keeps merged ones."""
+    made, place = 0, next((place for place, slot in enumerate(table) if slot.end >= begin), None)
+    if place is None:
+        return 0
+    if table[place].end > begin:
+        table.insert(place + 1, Slot(begin, table[place].end, set(table[place].nodes)))
+        table[place].end, made = begin, 1
+    last = place + 1
+    while last < len(table):
+        if end < table[last].end:
+            table.insert(last + 1, Slot(end, table[last].end, set(table[last].nodes)))
+            table[last].end, made = end, made + 1
+        table[last].nodes -= nodes
+        last += 1
+        if table[last - 1].end == end:
+            break
+    # Slots are compared up to the one after the last that changed; only the first two alike are merged.
+    for first in range(max(place - 1, 0), min(last, len(table) - 1)):
+        if table[first].nodes == table[first + 1].nodes:
+            table[first].end = table.pop(first + 1).end
+            break
+    return made
 
 
 @dataclass
@@ -343,6 +452,7 @@ class Machine:
         self.due, self.last_pass, self.settled = math.inf, -math.inf, False
         self.cycle, self.last_cycle = math.inf, 0.0  # the next backfill cycle and the last one
         self.turns: dict[int, int] = {}
+        self.parts: dict[int, dict[int, int]] = {}  # the processors of each node that a running job has
         # With shared resources: the completed part of each job's run, and the penalty time that each of its nodes
         # added.
         self.progress: dict[int, Fraction] = {}
@@ -655,7 +765,7 @@ class Machine:
         self.ends[job.number] = now
         self.spent.setdefault(job.number, job.run)
         _, occupation = self.running.pop(job.number)
-        self.fair.change(job, now, -job.processors)
+        self.fair.change(job, now, -job.processors, self.starts[job.number])
         self.gone.append(job.number)
         for place in occupation.places:
             self.released[place] = now
@@ -730,6 +840,8 @@ class Machine:
         self.reserved.pop(job.number, None)
         self.done[job.number] = job
         self.running[job.number] = (job, Occupation(now, now + job.planned, places, job.demands))
+        for node in self.parts.get(job.number, {}):
+            assert self.free_on([node])[node] >= 0, "a node has more processors in use than there are"
         self.starts[job.number] = now
         self.fair.change(job, now, job.processors)
         self.places[job.number] = places
@@ -757,8 +869,10 @@ class Machine:
         self.request_cycle(now)
 
     def request_cycle(self, now: float) -> None:
-        """Schedule the next cycle, because of a change since the last one."""
-        self.cycle = min(self.cycle, max(now, self.last_cycle + self.policy.cycles.interval))
+        """Schedule the next cycle, because of a change since the last one: an interval later, plus whole seconds."""
+        due = self.last_cycle + self.policy.cycles.interval
+        if due < math.inf:
+            self.cycle = min(self.cycle, due + max(math.ceil(now - due), 0))
 
     def serve_as_slurm(self, now: float) -> None:
         """Make the pass of the main scheduler and the cycle, if they are due."""
@@ -769,12 +883,16 @@ class Machine:
             taken = sum(len(one.places) for _, one in self.running.values())
             taken += sum(len(one.places) for one in self.windows if one.start <= now < one.end)
             is_full = self.processors - taken < min((job.processors for job in self.queue), default=0)
-            if self.serve_heads(now, None if tests_all else cycles.depth) or is_full:
+            serve = self.serve_partitions if self.policy.nodes else self.serve_heads
+            if serve(now, None if tests_all else cycles.depth) or is_full:
                 self.request_cycle(now)
         is_cycle = self.cycle <= now
         if is_cycle:
             self.cycle, self.last_cycle, queued = math.inf, now, len(self.queue)
-            self.serve_cycle(now)
+            if self.policy.nodes:
+                self.serve_cycle_on_nodes(now)
+            else:
+                self.serve_cycle(now)
             if len(self.queue) < queued:
                 self.request_cycle(now)
         self.settled |= tests_all or is_cycle
@@ -793,14 +911,12 @@ class Machine:
         """Start jobs in order until one does not fit, as Slurm's main scheduler; return whether one is not limited."""
         tested = False
         for job in self.ordered(self.policy.order, now)[:depth]:
-            places = self.choose_now(job, now, [])
-            if self.is_limited(replace(job, processors=0)):  # a limit of running jobs
+            if self.is_limited(job):
                 continue
-            tested |= places is None or not self.is_limited(job)
+            tested, places = True, self.choose_now(job, now, [])
             if places is None:
                 break
-            if not self.is_limited(job):
-                self.begin(job, now, places)
+            self.begin(job, now, places)
         return tested
 
     def serve_cycle(self, now: float) -> None:
@@ -822,8 +938,8 @@ class Machine:
             start = min(moment for moment in moments if self.fits_until(job, moment, taken))
             if start > now + cycles.window:
                 continue
-            begin = max(rounded_down(start, cycles.resolution), now)
-            end = rounded_down(start + job.planned, cycles.resolution)
+            begin = max(cycles.slot(start), now)
+            end = cycles.slot(start + job.planned)
             there = [one for _, one in self.running.values()] + [
                 one for one in self.windows if one.start <= now < one.end
             ]
@@ -843,7 +959,7 @@ class Machine:
         left, length = sorted((one.end, number) for number, (_, one) in self.running.items()), 30
         while left:
             together = [one for one in left if one[0] <= left[0][0] + length]
-            ends |= {number: rounded_down(together[-1][0], self.policy.cycles.resolution) for _, number in together}
+            ends |= {number: self.policy.cycles.slot(together[-1][0]) for _, number in together}
             left, length = left[len(together) :], 2 * length
         return ends
 
@@ -853,6 +969,147 @@ class Machine:
         own = Occupation(start, end, list(range(job.processors)), job.demands)
         moments = [start] + [one.start for one in taken if start < one.start <= end]
         return all(self.suffices([*(one for one in taken if one.start <= moment < one.end), own]) for moment in moments)
+
+    # -- Slurm's two schedulers on nodes
+
+    def nodes_for(self, job: Job) -> set[int]:
+        """Return the nodes of the job's partition."""
+        return self.policy.partitions.get(job.partition, set(range(len(self.policy.nodes))))
+
+    def free_on(self, nodes: Iterable[int], running: Iterable[int] | None = None) -> dict[int, int]:
+        """Return the free processors of nodes if these jobs are running, by default those that are."""
+        numbers = self.running if running is None else running
+        return {
+            node: self.policy.nodes[node] - sum(self.parts[number].get(node, 0) for number in numbers) for node in nodes
+        }
+
+    def serve_partitions(self, now: float, depth: int | None) -> bool:
+        """
+        Start jobs in order; one that does not fit closes its partition, and its nodes, to later ones.
+
+        A job that is wider than the open nodes of its partition closes nothing. Return whether one is not limited.
+        """
+        tested, closed, shut = False, set[int](), set[int]()
+        for job in self.ordered(self.policy.order, now)[:depth]:
+            if self.is_limited(job):
+                continue
+            tested = True
+            usable = self.nodes_for(job) - shut
+            if job.partition in closed:
+                continue
+            if sum(self.free_on(usable).values()) >= job.processors:
+                self.begin_on(job, now, usable)
+            elif not usable or sum(self.policy.nodes[node] for node in usable) >= job.processors:
+                closed.add(job.partition)
+                shut |= self.nodes_for(job)
+        return tested
+
+    def begin_on(self, job: Job, now: float, usable: set[int]) -> None:
+        """Start a job on some of these nodes."""
+        self.parts[job.number] = picked(self.free_on(usable), job.processors)
+        self.begin(job, now, list(range(job.processors)))
+
+    def serve_cycle_on_nodes(self, now: float) -> None:
+        """Start jobs that can start now, and reserve whole nodes for others that can start in the window."""
+        cycles, clock = self.policy.cycles, math.floor(now)
+        table = [Slot(cycles.slot(clock), cycles.slot(clock + cycles.window), set(range(len(self.policy.nodes))))]
+        tried, tested, made = list[Job](), 0, 1
+        for job in self.ordered(self.policy.order, now):
+            if self.is_limited(replace(job, processors=0)):
+                continue
+            if len([other for other in tried if other.user == job.user]) >= cycles.jobs_of_user:
+                continue
+            if tested >= cycles.jobs:
+                return
+            tried.append(job)
+            counts, start, usable, parts = self.plan_on_nodes(job, clock, table)
+            tested += counts
+            if start == math.inf or self.is_limited(job):
+                continue
+            if start <= clock:
+                self.begin_on(job, now, usable)
+            elif start <= clock + cycles.window:
+                if made >= cycles.jobs:
+                    return
+                begin, end = self.slots_of(job, start)
+                made += reserve_nodes(table, parts, begin, end)
+
+    def slots_of(self, job: Job, start: float) -> tuple[float, float]:
+        """Return the begin and end of the reservation of a job that starts at a time."""
+        begin = self.policy.cycles.slot(start)
+        return begin, max(self.policy.cycles.slot(start + job.planned), begin + self.policy.cycles.resolution)
+
+    def plan_on_nodes(self, job: Job, clock: float, table: list[Slot]) -> tuple[bool, float, set[int], set[int]]:
+        """
+        Return the start of a job in a cycle, the nodes that it may use then, and those that it would get.
+
+        The first value is whether it had any node that it might use. The job is tested from now on, and again from
+        later times at which nodes are no longer reserved.
+        """
+        cycles, own = self.policy.cycles, self.nodes_for(job)
+        counts, moments = False, [float(clock)]
+        while moments:
+            earliest = moments.pop()
+            during = [slot for slot in table if slot.end > earliest and slot.begin <= earliest + job.planned]
+            usable = own.intersection(*(slot.nodes for slot in during))
+            # The first change after which nodes are available that are not now, and that begins during the job.
+            ahead = [slot for slot in table if slot.end > earliest]
+            later = math.inf
+            for number, (slot, after) in enumerate(pairwise(ahead)):
+                common = own.intersection(*(one.nodes for one in ahead[: number + 1]))
+                if (number == 0 or ahead[number - 1].begin <= earliest + job.planned) and own & after.nodes - common:
+                    later = slot.end
+                    break
+            if later < math.inf:
+                moments.append(later)
+            if not usable:
+                continue
+            counts = True
+            start, left = self.start_on_nodes(job, clock, usable)
+            start = max(start, earliest)
+            if start > clock and (start > later or start == math.inf):
+                continue
+            if start <= clock or start > clock + cycles.window:
+                return counts, start, usable, set()
+            parts = set(picked(self.free_on(usable, left), job.processors))
+            begin, end = self.slots_of(job, start)
+            if all(parts <= slot.nodes for slot in table if slot.end > begin and slot.begin < end):
+                return counts, start, usable, parts
+            moments = [start]
+        return counts, math.inf, set(), set()
+
+    def start_on_nodes(self, job: Job, clock: float, usable: set[int]) -> tuple[float, list[int]]:
+        """
+        Return the time at which a job fits on nodes by the planned ends, and the jobs that are running then.
+
+        The jobs on these nodes end in groups: the first by 30 s after the multiple of 30 s that follows the first end,
+        the next ones by 60 s, 120 s and so on after it; a group has one job at least.
+        """
+        left = list(self.running)
+        if sum(self.free_on(usable).values()) >= job.processors:
+            return clock, left
+        ends = sorted((math.floor(one.end), number) for number, (_, one) in self.running.items())
+        barrier, span = None, 30
+        while ends:
+            last = None
+            while ends:
+                end, number = ends.pop(0)
+                if not usable & self.parts[number].keys():
+                    continue
+                left.remove(number)
+                last = end
+                if barrier is None:
+                    barrier = rounded_down(end, 30, self.policy.cycles.epoch) + 30
+                if ends and ends[0][0] > barrier + span:
+                    break
+            if last is None:
+                break
+            span *= 2
+            while ends and ends[0][0] > barrier + span:
+                span *= 2
+            if sum(self.free_on(usable, left).values()) >= job.processors:
+                return (last if last > clock else max(last + 30, clock + 1)), left
+        return math.inf, left
 
     def serve_ahead(self, now: float, lookahead: int) -> None:
         """Start the head while it fits; reserve for the first waiting jobs; start others that delay none of these."""

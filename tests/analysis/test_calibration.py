@@ -104,6 +104,9 @@ def test_parameters_that_do_not_apply_are_left_out(log):
     assert PARAMETERS["user_jobs"].apply({}, nobody, 10.0) is None
     smaller = PARAMETERS["size"].apply({}, log, 0.9)
     assert smaller is not None and smaller["unavailable"][0]["processors"] == 6
+    nodes = {"nodes": [{"count": 12, "processors": 4}, {"count": 2, "processors": 8, "partition": ["big"]}]}
+    smaller = PARAMETERS["size"].apply(nodes, log, 0.9)
+    assert smaller == {"nodes": [{"count": 11, "processors": 4}, {"count": 2, "processors": 8, "partition": ["big"]}]}
 
 
 @pytest.mark.parametrize("begin", [0.0, BEGIN])

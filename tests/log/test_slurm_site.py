@@ -98,6 +98,39 @@ def test_partitions_that_share_nodes_are_one_cluster_with_limits(folder):
     ]
 
 
+@pytest.mark.parametrize(
+    ("lines", "nodes"),
+    [
+        (["PartitionName=p Nodes=ALL"], [(8, 4, None), (2, 16, None)]),
+        (["PartitionName=p Nodes=ALL", "PartitionName=q Nodes=n[1-8],g[1-2]"], [(8, 4, None), (2, 16, None)]),
+        (["PartitionName=p Nodes=n[1-6]", "PartitionName=q Nodes=n[7-8]"], [(6, 4, "p"), (2, 4, "q")]),
+        (
+            ["PartitionName=p Nodes=ALL", "PartitionName=q Nodes=n[3-5]", "PartitionName=r Nodes=n[5-6],g1"],
+            [(2, 4, "p"), (2, 4, "pq"), (1, 4, "pqr"), (1, 4, "pr"), (2, 4, "p"), (1, 16, "pr"), (1, 16, "p")],
+        ),
+        (["DownNodes=n[2-3] State=DOWN", "PartitionName=p Nodes=n[1-4]", "PartitionName=q"], [(2, 4, None)]),
+    ],
+)
+def test_partitions_have_groups_of_nodes_in_their_order(folder, lines, nodes):
+    (folder / "slurm.conf").write_text("\n".join(["NodeName=n[1-8] CPUs=4", "NodeName=g[1-2] CPUs=16", *lines]) + "\n")
+    site = read_site(folder / "slurm.conf")
+    assert site.options["nodes"] == [
+        {"count": count, "processors": cpus} | ({"partition": list(partitions)} if partitions else {})
+        for count, cpus, partitions in nodes
+    ]
+    assert site.processors == sum(count * cpus for count, cpus, _ in nodes)
+    assert not {"clusters", "limits"} & site.options.keys()
+    assert site.options["order"] == "job_id"
+    Scheduler.of("site", site.options)
+
+
+def test_partitions_of_nodes_have_the_limits_of_their_qos(folder):
+    conf = "AccountingStorageEnforce=limits\nNodeName=n[1-4] CPUs=4\nPartitionName=all Nodes=ALL\n"
+    (folder / "slurm.conf").write_text(f"{conf}PartitionName=long Nodes=n[1-2] QOS=long\n")
+    options = read_site(folder / "slurm.conf", qos=folder / "qos.txt").options
+    assert options["limits"] == {"qos": {"long": LONG}, "partition": {"long": LONG}}
+
+
 def test_the_multifactor_priority_becomes_the_order(folder):
     options = read_site(folder / "slurm.conf", qos=folder / "qos.txt", associations=folder / "assoc.txt").options
     assert (options["order"], options["backfill"]) == ("slurm-multifactor", "slurm")
@@ -122,28 +155,39 @@ def test_the_multifactor_priority_becomes_the_order(folder):
     }  # fmt: skip
 
 
-def test_without_the_fair_tree_users_have_shares_of_all(folder):
+def test_jobs_of_a_higher_tier_come_first_whatever_their_priority(folder):
+    tiers = CONF.replace("PriorityJobFactor=5", "PriorityJobFactor=5 PriorityTier=7")
+    (folder / "slurm.conf").write_text(tiers.replace("Nodes=accelerated", "Nodes=accelerated Priority=3"))
+    priority = read_site(folder / "slurm.conf", qos=folder / "qos.txt").options["priority"]
+    others = priority["age"] + priority["fair_share"] + priority["qos"]
+    points = priority["partition_factors"]
+    assert points["long"] > points["gpu"] + others
+    assert points["gpu"] > points["cpu"] + others
+    assert points["cpu"] == 200  # the weight of partitions, as without tiers
+    assert priority["partition"] == points["long"]  # a factor is relative to the largest
+
+
+def test_tiers_also_precede_the_order_of_submission(folder):
+    conf = "NodeName=n[1-4] CPUs=4\nPartitionName=low Nodes=ALL\nPartitionName=high Nodes=ALL PriorityTier=2\n"
+    (folder / "slurm.conf").write_text(conf)
+    options = read_site(folder / "slurm.conf").options
+    assert options["order"] == "slurm-multifactor"
+    assert options["priority"] == {"partition": 1, "partition_factors": {"low": 0, "high": 1}}
+
+
+def test_without_the_fair_tree_associations_have_the_same_shares(folder):
+    tree = read_site(folder / "slurm.conf", associations=folder / "assoc.txt").options
     (folder / "slurm.conf").write_text(CONF + "PriorityFlags=NO_FAIR_TREE\nPriorityCalcPeriod=1\n")
     options = read_site(folder / "slurm.conf", associations=folder / "assoc.txt").options
-    assert "fair_share_of" not in options["priority"]
-    assert options["priority"]["calc_period"] == 60
-    # alice has a third of physics (3 of 4 shares) and all of art (1 of 4); bob has two thirds of physics
-    assert options["user_shares"] == {"alice": 0.5, "bob": 0.5}
-    assert options["accounts"] == {"physics": {}, "art": {}}
-
-
-def test_a_user_of_the_root_shares_with_the_accounts_next_to_it(folder):
-    (folder / "slurm.conf").write_text(CONF + "PriorityFlags=NO_FAIR_TREE\n")
-    (folder / "assoc.txt").write_text(ASSOC + " root||root|1|||\n")
-    options = read_site(folder / "slurm.conf", associations=folder / "assoc.txt").options
-    # as sshare prints it: physics has 3 of 5 shares, art and root 1 each
-    assert options["user_shares"] == {"alice": 0.4, "bob": 0.4, "root": 0.2}
+    changed = {"fair_share_of": "association", "calc_period": 60}
+    assert options == tree | {"priority": tree["priority"] | changed}
 
 
 def test_limits_hold_only_if_slurm_enforces_them(folder):
     (folder / "slurm.conf").write_text(CONF.replace("AccountingStorageEnforce=limits,qos\n", ""))
     options = read_site(folder / "slurm.conf", qos=folder / "qos.txt", associations=folder / "assoc.txt").options
     assert "limits" not in options
+    assert options["priority"]["whole_periods"] is True
     assert options["clusters"][0]["limits"] == {"partition": {"long": {"processors": 64}}}
 
 
@@ -169,6 +213,7 @@ def test_a_reservation_of_one_machine_is_an_unavailable_window(folder):
     assert site.options["unavailable"] == [
         {"from": "2026-01-05T08:00:00", "until": "2026-01-05T20:00:00", "processors": 64}
     ]
+    assert "nodes" not in site.options
 
 
 def test_every_option_is_listed_with_its_place_and_effect(folder):

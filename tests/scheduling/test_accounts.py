@@ -279,7 +279,7 @@ def test_usage_is_the_integral_of_processors_that_decay():
     events = [(begin, 1, job) for job, (begin, *_) in enumerate(spans)]
     events += [(begin + length, -1, job) for job, (begin, length, *_) in enumerate(spans)]
     for time, sign, job in sorted(event for event in events if event[0] <= 90):
-        book_use(usage, job, time, half_life, 0.0, sign, sign * spans[job][2])
+        book_use(usage, job, time, half_life, 0.0, sign, sign * spans[job][2], time)
 
     def used(user: int, now: float) -> float:
         """Sum over small steps what each second of a processor still counts."""
@@ -296,7 +296,7 @@ def test_usage_is_the_integral_of_processors_that_decay():
 
     for now in (90.0, 200.0):
         for time, sign, job in sorted(event for event in events if 90 < event[0] <= now):
-            book_use(usage, job, time, half_life, 0.0, sign, sign * spans[job][2])
+            book_use(usage, job, time, half_life, 0.0, sign, sign * spans[job][2], time)
         whole = sum(used(user, now) for user in range(3))
         for user in range(3):
             assert share_of(usage.accounts, 1 + user, now, half_life) == pytest.approx(
@@ -322,6 +322,8 @@ def test_the_default_weights_are_those_of_the_named_order():
         ({"fair_share": 1000}, 250),
         ({"fair_share": 1000, "dampening": 2}, 500),
         ({"fair_share": 1000, "fair_share_of": "group"}, 1000 * 2 ** -(0.8 / 0.4)),
+        ({"fair_share": 1000, "fair_share_of": "association"}, 125),
+        ({"fair_share": 1000, "fair_share_of": "fair-tree"}, 300),
         ({"size": 1000}, 250),
         ({"size": 1000, "favor_small": True}, 750),
         ({"partition": 1000, "partition_factors": {"a": 60, "b": 30}}, 500),
@@ -333,7 +335,7 @@ def test_priorities_are_as_the_manual_defines_them(priority: dict[str, Any], exp
     numbers = {"a": 1, "b": 2, "high": 9}
     formula = compile_formula(multifactor(priority, lambda kind, name: numbers[name]))
     of_job = (2 * 86400.0, 0.0, 3600.0, 4.0, 1.0, 1.0, 3.0, 1.0, 1.0)  # now, submit, estimate, processors, ids
-    of_owner = (2.0, 0.5, 0.8, 0.25, 0.4, 0.0, 16.0)  # partition, usages, shares, fair tree, machine
+    of_owner = (2.0, 0.5, 0.8, 0.25, 0.4, 0.3, 3.0, 16.0)  # partition, usages, shares, fair tree, association, machine
     value = formula(*of_job, *of_owner)
     assert -value == pytest.approx(expected, rel=1e-12)
 

@@ -78,6 +78,16 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"clusters": [{"processors": 4, "backfill": "xx"}]}, "clusters: backfill: unknown value 'xx'"),
     ({"clusters": [{"processors": 4, "reservations": 0}]}, "clusters: reservations: 0; expected at least 1"),
     ({"clusters": [{"processors": 4, "size": 0}]}, "clusters: unknown key 'size'"),
+    ({"nodes": 5}, "nodes: 5; expected a list of groups of nodes"),
+    ({"nodes": [{"count": 2}]}, "nodes: {'count': 2} lacks 'processors'"),
+    ({"nodes": [{"count": 2, "processors": 0}]}, "nodes: processors: 0; expected at least 1"),
+    ({"nodes": [{"count": 2, "processors": 1, "partition": [True]}]}, "nodes: partition: True; expected a name"),
+    ({"nodes": [{"count": 70_000, "processors": 1}]}, "nodes: 70,000 nodes; expected at most 65,536"),
+    ({"nodes": [{"count": 2, "processors": 1}]}, "nodes: only backfill slurm with allocation count and no clusters"),
+    (
+        {"nodes": [{"count": 2, "processors": 1}], "backfill": "slurm", **window()},
+        "nodes: nodes are always available",
+    ),
     ({"order": "log", "prediction": "system"}, "prediction: the recorded schedule (order log) is not planned"),
     ({"order": "log", "backfill": "easy"}, "backfill: the recorded schedule (order log) is not planned"),
     ({"places": True}, "places: processors are not numbered with allocation count"),
@@ -110,13 +120,13 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"allocation": "first-fit", "penalty": "printed"}, "penalty: jobs share nothing on their nodes"),
     ({"allocation": "least-shared", "sharing_limit": 0.5}, "sharing_limit: only allocation threshold uses it"),
     ({"dispatch": "least-loaded"}, "dispatch: there are no clusters"),
-    ({"order": "sjf", "half_life": 60}, "half_life: no order uses user_usage, group_usage or fair_tree"),
+    ({"order": "sjf", "half_life": 60}, "half_life: no order uses user_usage, group_usage, association_usage or"),
     ({"order": "user_usage", "user_shares": {"1": 2}}, "user_shares: no order uses user_share"),
     (
         {"order": "slurm-multifactor", "priority": {"fair_share": 1}, "group_shares": {"1": 2}},
         "group_shares: no order uses group_share",
     ),
-    ({"order": "slurm-multifactor", "priority": {"size": 1, "max_age": 9}}, "priority: max_age: the weight age is 0"),
+    ({"order": "slurm-multifactor", "priority": {"size": 1, "max_age": 9}}, "priority: max_age: age is 0"),
     ({"shape_choice": "efficient"}, "shape_choice: jobs have their requested shapes"),
     ({"shapes": "start", "efficiency": 0.9}, "efficiency: only shape_choice efficient uses it"),
 ]
@@ -244,13 +254,14 @@ def test_the_command_has_the_options_of_the_table() -> None:
     help_texts = {
         parameter.name: parameter.help for parameter in typer.main.get_command(app).commands["simulate"].params
     }
-    for name in OPTIONS.keys() - {"unavailable", "clusters", "without_status", "resources"}:
+    for name in OPTIONS.keys() - {"unavailable", "clusters", "without_status", "resources", "nodes"}:
         assert help_texts[name] == help_of(name)
     assert {"unavailable", "clusters", "without_status"} <= help_texts.keys()
 
 
 def test_a_scheduler_has_the_options_of_the_table() -> None:
-    assert list(Scheduler(resources={"gpus": 1}).to_dict()) == list(OPTIONS)
+    nodes = {"backfill": "slurm", "nodes": [{"count": 1, "processors": 1}]}
+    assert list(Scheduler(resources={"gpus": 1}, **nodes).to_dict()) == list(OPTIONS)
     documented = Options.__doc__ or ""
     for name in OPTIONS:
         assert f"\n    {name} : " in documented

@@ -15,21 +15,31 @@ from swflow.jobs.table import Workload
 from swflow.scheduling.options import SCHEDULER_PARAMETERS
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
-from swflow.scheduling.state.fair_tree import FairTree, new_fair_tree, rank_users
+from swflow.scheduling.state.fair_tree import FairTree, new_fair_tree, rank_users, spread_usage
 
 
-def starts(
-    jobs: list[tuple[float, float, float, int, int]], processors: int, limits: Any = None, **parameters: float
+def starts(*arguments: Any, **parameters: Any) -> list[float]:
+    """Return the starts of `exact_starts` in whole seconds."""
+    return [float(np.floor(start)) for start in exact_starts(*arguments, **parameters)]
+
+
+def exact_starts(
+    jobs: list[tuple[float, float, float, int, int]],
+    processors: int,
+    limits: Any = None,
+    epoch: int = 0,
+    **parameters: float,
 ) -> list[float]:
-    """Return the starts of jobs in whole seconds; each has submit time, run time, estimate, processors and user."""
+    """Return the starts of jobs; each has submit time, run time, estimate, processors and user."""
     names = ("submit_time", "run_time", "estimate", "processors", "user_id")
     table = pl.DataFrame(
         jobs, schema=dict.fromkeys(names[:3], pl.Float64) | dict.fromkeys(names[3:], pl.Int64), orient="row"
     )
-    log = Workload(table.with_row_index("job_id", 1).cast({"job_id": pl.Int64}), Machine.of(processors), "drawn")
+    table = table.with_row_index("job_id", 1).cast({"job_id": pl.Int64})
+    log = Workload(table, Machine.of(processors), "drawn", header={"UnixStartTime": [str(epoch)]})
     given = {"bf_resolution": 1, "batch_sched_delay": 0, "end_delay": 0} | parameters
     options = Scheduler(backfill="slurm", scheduler_parameters=given, limits=limits)
-    return simulate(log, options).sort("job_id")["start_time"].floor().to_list()
+    return simulate(log, options).sort("job_id")["start_time"].to_list()
 
 
 def test_jobs_overtake_in_cycles_only():
@@ -45,13 +55,19 @@ def test_a_cycle_comes_an_interval_after_the_last_one_or_at_the_first_change_aft
     assert starts(jobs, 4) == [1, 201, 130]
 
 
-def test_a_job_beyond_a_limit_of_processors_ends_a_pass_if_it_does_not_fit():
-    # The last job starts in the cycle at 30, unless the second one is skipped because of its user's running job.
+def test_a_job_beyond_a_limit_does_not_end_a_pass():
+    # The last job starts in a pass, though the second one neither fits nor is within its user's limit.
     jobs = [(1, 100, 100, 3, 0), (2, 10, 10, 2, 0), (3, 20, 20, 1, 1)]
-    assert starts(jobs, 4, {"user": {"processors": 3}}) == [1, 101, 30]
+    assert starts(jobs, 4) == [1, 101, 30]
+    assert starts(jobs, 4, {"user": {"processors": 3}}) == [1, 101, 3]
     assert starts(jobs, 4, {"user": {"jobs": 1}}) == [1, 101, 3]
-    # If it fits, it is skipped, too.
     assert starts([(1, 100, 100, 2, 0), *jobs[1:]], 4, {"user": {"processors": 3}}) == [1, 101, 3]
+
+
+def test_a_cycle_begins_whole_seconds_after_it_was_due():
+    # The cycle of the second job is due at 60, 30 s after that of the first one; Slurm looks for changes each second.
+    jobs = [(1, 200, 200, 3, 0), (100.25, 10, 10, 2, 0), (100.5, 20, 20, 1, 0)]
+    assert exact_starts(jobs, 4)[2] == 101
 
 
 def test_reservations_are_rounded_down_to_the_resolution():
@@ -59,6 +75,13 @@ def test_reservations_are_rounded_down_to_the_resolution():
     jobs = [(1, 100, 100, 3, 0), (2, 10, 200, 4, 0), (3, 40, 40, 1, 0)]
     assert starts(jobs, 4) == [1, 101, 30]
     assert starts(jobs, 4, bf_resolution=60) == [1, 101, 111]
+
+
+def test_slots_are_counted_from_1970_on():
+    # As above; the log starts 40 s after a minute, so that the second job is planned at 80 instead of 60.
+    jobs = [(1, 100, 100, 3, 0), (2, 10, 200, 4, 0), (3, 40, 40, 1, 0)]
+    assert starts(jobs, 4, bf_resolution=60) == [1, 101, 111]
+    assert starts(jobs, 4, epoch=100, bf_resolution=60) == [1, 101, 30]
 
 
 def test_jobs_that_start_beyond_the_window_have_no_reservation():
@@ -131,14 +154,21 @@ def test_limits_of_qos_of_users_in_them_and_of_groups_above():
 
 @pytest.mark.parametrize(
     ("option", "values"),
-    [("accounts", ("flat", "below each other", "above the log's")), ("limits", ("named groups", "named qos", "all"))],
+    [
+        ("accounts", ("flat", "below each other", "above the log's")),
+        ("limits", ("named groups", "named qos", "all")),
+        ("priority", ("association", "whole_periods", "whole_periods of associations")),
+    ],
 )
-def test_random_limits_give_the_schedule_of_the_slow_simulator(option: str, values: tuple[str, ...]):
+def test_random_accounts_give_the_schedule_of_the_slow_simulator(option: str, values: tuple[str, ...]):
     rng = random.Random(option)
     done = 0
     while done < 40:
         site = cases.new_site(rng)
         wanted = {option: values[done % 3], "backfill": rng.choice(["none", "easy", "slurm"])}
+        if option == "priority":
+            order = "association_usage" if rng.random() < 0.3 else "slurm-multifactor"
+            wanted |= {"order": order, "accounts": rng.choice(list(cases.VALUES["accounts"]))}
         found = cases.completed(site, wanted)
         if found is not None:
             case = cases._with_jobs(site, found)
@@ -182,6 +212,68 @@ def test_the_fair_tree_has_the_factors_that_slurm_computed():
     assert tree.nodes["factor"][absent].tolist() == [1, 1]
 
 
+def _spread(tree: FairTree) -> int:
+    rank_users(tree)
+    spread_usage(tree)
+    return 1
+
+
+def test_effective_usage_is_that_of_the_example_in_the_manual():
+    # An account without shares has the usage that is missing in the example.
+    accounts: Any = {
+        "A": {"share": 40}, "B": {"share": 30, "parent": "A"}, "C": {"share": 10, "parent": "A"},
+        "D": {"share": 60}, "E": {"share": 25, "parent": "D"}, "F": {"share": 35, "parent": "D"}, "G": {"share": 0},
+    }  # fmt: skip
+    used = {("B", "1"): 0.2, ("C", "2"): 0.25, ("C", "3"): 0.0, ("E", "4"): 0.25, ("F", "5"): 0.0, ("G", "6"): 0.3}
+    tree = new_fair_tree(accounts, list(used), np.arange(6))
+    tree.nodes["usage"][tree.leaf] = list(used.values())
+    assert Kernel(_spread)(Handle([tree]))
+    users = tree.nodes[tree.leaf]
+    assert users["effective"][:5].round(4).tolist() == [0.3875, 0.275, 0.15, 0.25, 0.1458]
+    assert users["entitled"].round(4).tolist() == [0.3, 0.05, 0.05, 0.25, 0.35, 0]
+    factors = 2 ** -(users["effective"][:5] / users["entitled"][:5])
+    assert factors.round(6).tolist() == [0.408479, 0.022097, 0.125, 0.5, 0.749154]
+
+
+def test_users_without_shares_or_accounts_have_infinite_usage():
+    # Submit time, run time, user, group; the first job occupies the machine. At 5 the users without a share or with an
+    # unknown group wait for the others.
+    rows = [(0, 5, 1, 1), (1, 5, 2, 1), (2, 5, 1, None), (3, 5, 3, 1), (4, 5, 3, 1)]
+    table = pl.DataFrame({
+        "job_id": list(range(1, 6)), "submit_time": [float(row[0]) for row in rows],
+        "run_time": [float(row[1]) for row in rows], "estimate": [10.0] * 5, "processors": [1] * 5,
+        "user_id": [row[2] for row in rows], "group_id": [row[3] for row in rows],
+    })  # fmt: skip
+    log, accounts = Workload(table, Machine.of(1), "tiny"), {"1": {"users": {"2": 0}}}
+    for options in (
+        {"order": "association_usage"},
+        {"order": "slurm-multifactor", "priority": {"fair_share": 1, "fair_share_of": "association", "dampening": 2}},
+    ):
+        found = simulate(log, Scheduler(accounts=accounts, **options)).sort("job_id")
+        assert found["start_time"].to_list() == [0, 15, 20, 5, 10]
+
+
+def test_usage_counts_in_whole_periods_until_a_job_ends():
+    # Submit time, run time, user. User 1 used the processor from 0 to 9, of which 8 s count with a period of 4 s, and
+    # 5 s with a period of 5 s; user 2 from 9 to 16 all 4 or 5 s from 12 or 10 to 16 or 15.
+    rows = [(0, 9, 1), (1, 7, 2), (10, 3, 1), (10.5, 3, 2)]
+    table = pl.DataFrame({
+        "job_id": list(range(1, 5)), "submit_time": [float(row[0]) for row in rows],
+        "run_time": [float(row[1]) for row in rows], "estimate": [10.0] * 4, "processors": [1] * 4,
+        "user_id": [row[2] for row in rows],
+    })  # fmt: skip
+    log = Workload(table, Machine.of(1), "tiny")
+
+    def starts_with(**priority: Any) -> list[float]:
+        found = simulate(log, Scheduler(order="slurm-multifactor", priority={"fair_share": 1} | priority))
+        return found.sort("job_id")["start_time"].to_list()
+
+    assert starts_with(calc_period=4) == [0, 9, 19, 16]
+    assert starts_with(calc_period=4, whole_periods=True) == [0, 9, 19, 16]
+    assert starts_with(calc_period=5) == [0, 9, 19, 16]
+    assert starts_with(calc_period=5, whole_periods=True) == [0, 9, 16, 19]
+
+
 def test_priorities_are_computed_at_multiples_of_a_period():
     # Submit time, run time, processors, user. At 9, when one of the last two jobs starts, user 1 has used more; at 5
     # both had used the same, and the first of the two jobs came first.
@@ -206,11 +298,16 @@ def test_priorities_are_computed_at_multiples_of_a_period():
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        ({"accounts": {"a": {}}}, "accounts: no group has limits, and no order uses fair_tree"),
-        ({"limits": {"group": {"jobs": 1}}, "accounts": {"a": {"share": 2}}}, "accounts: shares are for the fair tree"),
+        ({"accounts": {"a": {}}}, "accounts: no group has limits, and no order uses association_usage or fair_tree"),
+        ({"limits": {"group": {"jobs": 1}}, "accounts": {"a": {"share": 2}}}, "accounts: no order uses shares in acc"),
         ({"order": "-fair_tree", "accounts": {"a": {"share": -1}}}, "accounts: a: share: -1; expected at least 0"),
         ({"order": "-fair_tree", "accounts": {"a": {"users": {"b": "c"}}}}, "users: b: 'c'; expected a number"),
         ({"order": "-fair_tree", "allocation": "first-fit"}, "order: fair_tree needs allocation count"),
+        ({"order": "association_usage", "allocation": "first-fit"}, "order: association_usage needs allocation count"),
+        (
+            {"order": "slurm-multifactor", "priority": {"fair_share": 1, "whole_periods": True}},
+            "priority: whole_periods: calc_period is 0; set it",
+        ),
         ({"limits": {"group": {"jobs": 1}}, "accounts": {"a": {"parent": "a"}}}, "accounts: a: it is above itself"),
         ({"limits": {"group": {"jobs": 1}}, "accounts": {"a": {"parents": "b"}}}, "did you mean 'parent'"),
         ({"limits": {"user": {"user_jobs": 1}}}, "limits: user: user_jobs: 1; expected limits such as"),

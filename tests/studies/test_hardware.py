@@ -6,7 +6,7 @@ import pytest
 from swflow.errors import SwflowError
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
-from swflow.studies.hardware import hardware_of
+from swflow.studies.hardware import fitting, hardware_of
 from swflow.studies.variants import Variant, read_nodes, read_processors, read_resource
 
 CLUSTERS = [
@@ -59,6 +59,63 @@ def test_nodes_of_partitions_that_share_a_machine():
     assert (machine.processors, options["resources"]) == (224, {"gpus": 12, "memory": 4000})
     options, machine = hardware_of(Variant("site", pool, read_processors("+50%")), workload())
     assert (machine.processors, options["resources"]) == (288, {"gpus": 12, "memory": 4500})
+
+
+ON_NODES = {
+    "backfill": "slurm",
+    "nodes": [
+        {"count": 2, "processors": 64, "partition": ["cpu"]},
+        {"count": 3, "processors": 16, "partition": ["gpu", "cpu"]},
+        {"count": 1, "processors": 16},
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "counts", "processors"),
+    [
+        ({}, [2, 3, 1], 192),
+        ({"nodes": read_nodes("gpu=+2")}, [2, 5, 1], 224),
+        ({"nodes": read_nodes("cpu=4")}, [2, 1, 1], 160),  # the group with the most nodes changes
+        ({"nodes": read_nodes("cpu=-3")}, [2, 0, 1], 144),
+        ({"nodes": read_nodes("+50%")}, [3, 4, 2], 288),
+        ({"processors": read_processors("gpu=-32")}, [2, 1, 1], 160),
+        ({"processors": read_processors("cpu=-50%")}, [1, 2, 0], 96),
+    ],
+)
+def test_groups_of_nodes_change_in_whole_nodes(change, counts, processors):
+    options, machine = hardware_of(Variant("site", ON_NODES, **change), workload())
+    kept = [group | {"count": count} for group, count in zip(ON_NODES["nodes"], counts, strict=True) if count]
+    assert (options["nodes"], machine.processors) == (kept, processors)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"processors": read_processors("gpu=+8")}, "site has nodes of 16 processors; expected whole ones, such as"),
+        ({"nodes": read_nodes("gpu=-4")}, "--nodes gpu=-4: site has 6 nodes; expected to keep some"),
+        ({"nodes": read_nodes("-100%")}, "--nodes -100%: site has 6 nodes; expected to keep some"),
+        ({"nodes": read_nodes("big=+1")}, "--nodes big=+1: site has no partition 'big'"),
+        ({"resource": read_resource("gpus=+1")}, "site does not schedule gpus; use --scheduler site"),
+    ],
+)
+def test_impossible_groups_of_nodes_are_one_line(change, words):
+    with pytest.raises(SwflowError) as error:
+        hardware_of(Variant("site", ON_NODES, **change), workload())
+    assert words in str(error.value)
+
+
+def test_jobs_that_fit_on_the_nodes_of_their_partition():
+    def fit(options: dict, change: dict) -> list[bool]:
+        jobs = workload().jobs
+        found = fitting(workload(), *hardware_of(Variant("site", options, **change), workload()))
+        return jobs.select(pl.all_horizontal(*found)).to_series().to_list()
+
+    assert fit(ON_NODES, {}) == [True, True]
+    assert fit(ON_NODES | {"limits": {"partition": {"gpu": {"processors": 100}}}}, {}) == [True, True]
+    assert fit(ON_NODES | {"limits": {"partition": {"gpu": {"processors": 16}}}}, {}) == [True, False]
+    assert fit(ON_NODES, {"nodes": read_nodes("cpu=-50%")}) == [False, True]
+    assert fit(ON_NODES, {"nodes": read_nodes("gpu=1")}) == [True, False]
 
 
 @pytest.mark.parametrize(

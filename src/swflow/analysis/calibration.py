@@ -47,6 +47,8 @@ def _size(options: Options, workload: Workload, value: float) -> Options | None:
     if options.get(CLUSTERS):
         scaled = [one | {"processors": math.ceil(value * one["processors"])} for one in options[CLUSTERS]]
         return options | {CLUSTERS: scaled}
+    if options.get("nodes"):
+        return options | {"nodes": [one | {"count": math.ceil(value * one["count"])} for one in options["nodes"]]}
     away = workload.machine.processors - max(widest, math.ceil(value * workload.machine.processors))
     begin = float(workload.jobs["submit_time"].min() or 0.0)  # type: ignore[arg-type]
     window = {"from": begin, "until": None, "processors": away}

@@ -13,7 +13,7 @@ from swflow.scheduling.options import OPTIONS, Unavailable, Unchecked, help_of
 #: The types of option values on the command line, by kind; other kinds are texts.
 _TYPES: dict[str, Any] = {
     "flag": bool, "integer": int, "number": float, "integers": list[int], "windows": list[str], "clusters": list[str],
-    "resources": list[str],
+    "resources": list[str], "nodes": list[str],
 }  # fmt: skip
 
 #: Options that are repeated, each time with one value: the flag, and the notation of a value.
@@ -22,6 +22,11 @@ _REPEATED = {
         "--unavailable",
         "Make processors unavailable in a window: FROM/UNTIL/PROCESSORS, in seconds from the start of the log, or as "
         "days; UNTIL may be never; repeatable.",
+    ),
+    "nodes": (
+        "--nodes",
+        "With backfill slurm, place jobs on nodes: COUNTxPROCESSORS, or PARTITION,…=COUNTxPROCESSORS for a group of "
+        "nodes that some partitions may use; repeatable, in the order of the nodes.",
     ),
     "clusters": (
         "--cluster",
@@ -70,7 +75,12 @@ def scheduler_options(values: Unchecked) -> Unchecked:
 
 def _value(name: str, value: Any) -> Any:
     kind, flag = OPTIONS[name].kind, f"--{name.replace('_', '-')}"
-    parsers: dict[str, Callable[[Any], Any]] = {"windows": _window, "clusters": _cluster, "integers": int}
+    parsers: dict[str, Callable[[Any], Any]] = {
+        "windows": _window,
+        "clusters": _cluster,
+        "nodes": _nodes,
+        "integers": int,
+    }
     if kind in parsers:
         return tuple(map(parsers[kind], value or ()))
     if kind == "resources":
@@ -120,6 +130,16 @@ def _cluster(text: str) -> Unchecked:
     if not processors.isdecimal() or (equals and not partition):
         raise SwflowError(f"--cluster {text!r}: write a number of processors, or PARTITION=PROCESSORS")
     return {"processors": int(processors)} | ({"partition": partition} if equals else {})
+
+
+def _nodes(text: str) -> Unchecked:
+    """Parse COUNTxPROCESSORS, or PARTITION,…=COUNTxPROCESSORS."""
+    partitions, equals, size = text.rpartition("=")
+    count, _, processors = size.partition("x")
+    if not (count.isdecimal() and processors.isdecimal()) or (equals and not partitions):
+        raise SwflowError(f"--nodes {text!r}: write COUNTxPROCESSORS, or PARTITION,…=COUNTxPROCESSORS")
+    own = {"partition": partitions.split(",")} if equals else {}
+    return {"count": int(count), "processors": int(processors)} | own
 
 
 def _moment(text: str) -> float | str:

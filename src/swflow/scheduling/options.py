@@ -40,6 +40,7 @@ class Priority(TypedDict, total=False):
     fair_share_of: str
     dampening: float
     calc_period: float
+    whole_periods: bool
     size: float
     favor_small: bool
     partition: float
@@ -60,6 +61,14 @@ class Cluster(TypedDict, total=False):
     backfill_order: str | Callable[..., float]
     allocation: str
     limits: Limits
+
+
+class NodeGroup(TypedDict, total=False):
+    """Consecutive nodes of a machine; the partitions that may use them are by default all."""
+
+    count: int
+    processors: int  # the processors of each node
+    partition: tuple[str, ...]
 
 
 #: The largest time that is simulated, seconds: beyond some 2**53 a clock of floating-point numbers stands still.
@@ -190,6 +199,13 @@ class Options:
     unavailable: tuple[Unavailable, ...] = option(
         "windows", "Windows in which the processors with the highest numbers are unavailable.", default=()
     )
+    nodes: tuple[NodeGroup, ...] = option(
+        "nodes",
+        "With backfill slurm: groups of the machine's nodes, in their order, such as {count: 6, processors: 4, "
+        "partition: [main]}; jobs are on particular nodes, and cycles reserve whole nodes. By default processors are "
+        "counted.",
+        default=(),
+    )
     clusters: tuple[Cluster, ...] = option(
         "clusters", "Several machines instead of one, each with its own queue.", default=()
     )
@@ -223,7 +239,7 @@ class Options:
     priority: Priority | None = option(
         "priority",
         "The weights of order slurm-multifactor: age, max_age, fair_share, fair_share_of, dampening, calc_period, "
-        "size, favor_small, partition, partition_factors, qos, qos_factors.",
+        "whole_periods, size, favor_small, partition, partition_factors, qos, qos_factors.",
         optional=True,
     )
     limits: Limits | None = option(
@@ -236,7 +252,8 @@ class Options:
     accounts: Mapping[str, Account] | None = option(
         "accounts",
         "The groups of a site as a tree, such as {physics: {parent: science, share: 2, users: {alice: 3}}}: jobs of a "
-        "group count towards the limits of the groups above it; the fair tree has these shares, others are 1.",
+        "group count towards the limits of the groups above it; fair share of associations and the fair tree use these "
+        "shares, others are 1.",
         optional=True,
     )
     resources: Mapping[str, int | None] | None = option(
@@ -318,9 +335,10 @@ PRIORITY: dict[str, Option] = {
     "age": _POINTS,
     "max_age": Option("number", "", above=0, most=LATEST),
     "fair_share": _POINTS,
-    "fair_share_of": Option("choice", "", {"user": "", "group": "", "fair-tree": ""}),
+    "fair_share_of": Option("choice", "", {"user": "", "group": "", "association": "", "fair-tree": ""}),
     "dampening": Option("number", "", above=0, most=1e9),
     "calc_period": Option("number", "", least=0, most=LATEST),
+    "whole_periods": Option("flag", ""),
     "size": _POINTS,
     "favor_small": Option("flag", ""),
     "partition": _POINTS,
@@ -343,8 +361,9 @@ SCHEDULER_PARAMETERS: dict[str, Option] = {
     "end_delay": Option("number", "", least=0, most=3600, default=0.1),
 }
 
-#: The parameters of `priority`, to the weight that uses each.
-_OF_WEIGHT = {"max_age": "age", "fair_share_of": "fair_share", "dampening": "fair_share", "favor_small": "size"}
+#: The parameters of `priority`, to the weight or period that uses each.
+_OF_WEIGHT = {"max_age": "age", "fair_share_of": "fair_share", "dampening": "fair_share",
+              "whole_periods": "calc_period", "favor_small": "size"}  # fmt: skip
 
 #: The allocations by the resources that the processes of a node share.
 SHARED_ALLOCATIONS = frozenset({"least-shared", "threshold"})
@@ -352,6 +371,12 @@ SHARED_ALLOCATIONS = frozenset({"least-shared", "threshold"})
 #: The kinds of accounts that limits apply to, the limited quantities, and those of each user in a partition or QOS.
 LIMITED, LIMITS = ("user", "group", "partition", "qos"), ("jobs", "processors")
 USER_LIMITS, WITH_USER_LIMITS = ("user_jobs", "user_processors"), ("partition", "qos")
+
+#: The keys of a group of nodes.
+NODE_OPTIONS = tuple(NodeGroup.__annotations__)
+
+#: The most nodes of a machine.
+MOST_NODES = 65_536
 
 #: The keys of a window.
 WINDOW_OPTIONS = tuple(Unavailable.__annotations__)
@@ -399,16 +424,17 @@ def schema_of(name: str) -> dict[str, object]:
             return _list_of({"from": {}, "until": {}, "processors": _PROCESSORS}, WINDOW_OPTIONS)
         case "clusters":
             own = {name: schema_of(name) for name in CLUSTER_OPTIONS if name in OPTIONS}
-            fixed = {
-                "processors": _PROCESSORS,
-                "resources": {"type": "object"},
-                "partition": {"type": ["string", "integer", "array"]},
-            }
+            fixed = {"processors": _PROCESSORS, "resources": {"type": "object"}, "partition": _PARTITION}
             return _list_of(fixed | own, ("processors",))
+        case "nodes":
+            return _list_of(
+                {"count": _PROCESSORS, "processors": _PROCESSORS, "partition": _PARTITION}, ("count", "processors")
+            )
     raise AssertionError(f"{name}: no schema for {option.kind}")
 
 
 _PROCESSORS = {"type": "integer", "minimum": 1}
+_PARTITION = {"type": ["string", "integer", "array"]}
 
 
 def _list_of(properties: Mapping[str, object], required: Iterable[str]) -> dict[str, object]:
@@ -457,6 +483,8 @@ def _checked(option: Option, value: Any, where: str) -> Any:
             return tuple(_window(item, where) for item in _listed(value, where, "windows"))
         case "clusters":
             return tuple(_cluster(item, where) for item in _listed(value, where, "clusters"))
+        case "nodes":
+            return _nodes(_listed(value, where, "groups of nodes"), where)
         case "plugin":
             if not is_own(value):
                 raise SwflowError(f"{where}: {shown(value)}; expected module:Name or file.py:Name")
@@ -561,11 +589,33 @@ def _cluster(cluster: Any, where: str) -> Cluster:
         if name in OPTIONS and cluster.get(name) is not None
     }
     if cluster.get("partition") is not None:
-        several = cluster["partition"] if isinstance(cluster["partition"], list | tuple) else [cluster["partition"]]
-        own["partition"] = tuple(_name(one, f"{where}: partition") for one in several)
+        own["partition"] = _partitions(cluster["partition"], where)
     if cluster.get("resources"):
         own["resources"] = checked_resources(cluster["resources"], f"{where}: resources")
     return cast(Cluster, {"processors": _whole(cluster["processors"], f"{where}: processors")} | own)
+
+
+def _partitions(value: Any, where: str) -> tuple[str, ...]:
+    """Return the names of one or several partitions."""
+    several = value if isinstance(value, list | tuple) else [value]
+    return tuple(_name(one, f"{where}: partition") for one in several)
+
+
+def _nodes(groups: Iterable[Any], where: str) -> tuple[NodeGroup, ...]:
+    found: list[NodeGroup] = []
+    for group in groups:
+        _require_keys(where, group, NODE_OPTIONS, ("count", "processors"))
+        one: NodeGroup = {
+            "count": _whole(group["count"], f"{where}: count"),
+            "processors": _whole(group["processors"], f"{where}: processors"),
+        }
+        if group.get("partition") is not None:
+            one["partition"] = _partitions(group["partition"], where)
+        found.append(one)
+    total = sum(group["count"] for group in found)
+    if total > MOST_NODES:
+        raise SwflowError(f"{where}: {total:,} nodes; expected at most {MOST_NODES:,}")
+    return tuple(found)
 
 
 def _name(value: Any, where: str) -> str:
@@ -595,7 +645,7 @@ def _priority(value: Any, where: str) -> Priority:
             raise SwflowError(f"{where}: {weight} is a weight, and {factors} says of what; give both, or none")
     for name, weight in _OF_WEIGHT.items():
         if found.get(name) and not found.get(weight):
-            raise SwflowError(f"{where}: {name}: the weight {weight} is 0; set it, or leave {name} out")
+            raise SwflowError(f"{where}: {name}: {weight} is 0; set it, or leave {name} out")
     return cast(Priority, found)
 
 

@@ -23,6 +23,7 @@ from swflow.scheduling.eligibility import (
     require_supported,
 )
 from swflow.scheduling.machine.resources import Resources, longest_stretch
+from swflow.scheduling.nodes import Nodes, nodes_of
 from swflow.scheduling.options import LATEST, OPTIONS, Unavailable, require_window
 from swflow.scheduling.orders.fair_share import SELECT, Ownership, ownership_of
 from swflow.scheduling.orders.formula import compile_penalty
@@ -106,6 +107,8 @@ class Problem:
     table: pl.DataFrame = field(default_factory=pl.DataFrame)  # the jobs; empty if there are only arrays
     cancelled_after: np.ndarray | None = None  # seconds from the submission of each job; infinity: not cancelled
     slots: np.ndarray = field(default_factory=lambda: np.full(MOST_NAMED, -1))  # see `JobColumns`
+    nodes: Nodes | None = None  # if the policy places jobs on nodes
+    epoch: int = 0  # the start of the log in seconds from 1970 on, of which the slots of backfill slurm are multiples
 
     def __post_init__(self) -> None:
         _check_arrays(self)
@@ -191,6 +194,28 @@ def _check_machines(problem: Problem) -> None:
                 raise SwflowError(f"unavailable: {away:,} processors are not 1 to {machine.processors:,}")
     if policy.dispatch == "partition" and policy.clusters:
         _check_partitions(problem)
+    if policy.nodes:
+        _check_nodes(problem)
+
+
+def _check_nodes(problem: Problem) -> None:
+    """Raise an error unless every job fits on the nodes of its partition."""
+    jobs, nodes = problem.jobs, problem.nodes
+    if nodes is None or nodes.partition.shape != jobs.processors.shape:
+        raise SwflowError("nodes: the partition of every job is needed")
+    if nodes.sizes.sum() != problem.machines[0].processors:
+        raise SwflowError(
+            f"nodes: {nodes.sizes.sum():,} processors on a machine of {problem.machines[0].processors:,}; give all"
+        )
+    sizes = (nodes.members @ nodes.sizes)[nodes.partition]
+    wide = np.flatnonzero(jobs.processors > sizes)
+    if wide.size:
+        job = wide[0]
+        raise SwflowError(
+            f"nodes: {wide.size:,} jobs are wider than their partition's nodes, the first is job {problem.id_of(job)} "
+            f"with {jobs.processors[job]:,} of {sizes[job]:,} processors of {nodes.names[nodes.partition[job]]}; "
+            f"give it more, or leave them out {SELECT}"
+        )
 
 
 def _check_partitions(problem: Problem) -> None:
@@ -288,7 +313,7 @@ def prepare(workload: Workload, scheduler: Scheduler) -> Problem:
     name, resources = workload.name, _resources_at(workload, scheduler)
     windows = _windows_in_seconds(scheduler.unavailable, workload.header)
     moldable = scheduler.shapes != "requested"
-    sizes = [cluster["processors"] for cluster in scheduler.clusters] or [workload.machine.processors]
+    sizes = _sizes(workload, scheduler)
     table = without_status(workload.jobs, scheduler.without_status, name)
     # Requests may be wider than the machine, as long as a shape fits.
     table = check_workload(eligible_jobs(table, name), MOST_PROCESSORS if moldable else max(sizes), name)
@@ -312,8 +337,21 @@ def prepare(workload: Workload, scheduler: Scheduler) -> Problem:
     ]
     return Problem(
         jobs, scheduler, tuple(machines), shapes, sharing, ownership.owners, dependencies, name, table,
-        cancelled_after, columns.slots,
+        cancelled_after, columns.slots, nodes_of(workload, table, scheduler), _epoch(workload.header),
     )  # fmt: skip
+
+
+def _sizes(workload: Workload, scheduler: Scheduler) -> list[int]:
+    """Return the processors of each machine."""
+    if scheduler.nodes:
+        return [sum(group["count"] * group["processors"] for group in scheduler.nodes)]
+    return [cluster["processors"] for cluster in scheduler.clusters] or [workload.machine.processors]
+
+
+def _epoch(header: Mapping[str, list[str]]) -> int:
+    """Return the start of a log in seconds from 1970 on; 0 if it is unknown."""
+    text = header.get("UnixStartTime", [""])[0].strip()
+    return int(text) if text.isdecimal() else 0
 
 
 def _resources_at(workload: Workload, scheduler: Scheduler) -> list[dict[str, int]]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from swflow.scheduling.options import OPTIONS, SHARED_ALLOCATIONS
-from swflow.scheduling.orders.vocabulary import LOG, MULTIFACTOR, OF_ACCOUNTS
+from swflow.scheduling.orders.vocabulary import LOG, MULTIFACTOR, OF_ACCOUNTS, OF_TREE
 
 if TYPE_CHECKING:
     from swflow.scheduling.scheduler import Queue, Scheduler
@@ -95,6 +95,10 @@ def _unsupported(one: "Scheduler") -> _Conflicts:
             "backfill allocation shapes event_order clusters",
             "slurm needs allocation count, shapes requested and event_order batch",
         )
+    if one.nodes and (one.backfill != "slurm" or one.clusters):
+        yield "nodes backfill clusters", "only backfill slurm with allocation count and no clusters uses them"
+    if one.nodes and one.unavailable:
+        yield "nodes unavailable", "nodes are always available; leave one of them out"
     if one.shares and one.event_order != "batch":
         yield "event_order runtime allocation", "shared resources need batch, since their shadows last for some time"
     reserves_more = any(queue.backfill == "easy" and queue.reservations > 1 for queue in one.queues)
@@ -123,8 +127,8 @@ def _unsupported(one: "Scheduler") -> _Conflicts:
             "skipped jobs can have no reservation at their submission; use backfill none, easy or slurm, nodes whose "
             "jobs share nothing, and shapes requested",
         )
-    if not counts and "fair_tree" in _variables(one):
-        yield "order backfill_order priority allocation clusters", "fair_tree needs allocation count"
+    if not counts and (of_tree := _variables(one) & OF_TREE):
+        yield "order backfill_order priority allocation clusters", f"{min(of_tree)} needs allocation count"
     if one.shares and not _variables(one).isdisjoint(OF_ACCOUNTS):
         yield (
             "order backfill_order runtime allocation clusters",
@@ -179,10 +183,10 @@ def _without_effect(one: "Scheduler") -> _Conflicts:
         yield "sharing_limit allocation clusters", "only allocation threshold uses it; choose that, or leave it out"
     if _is_changed(one, "dispatch") and not one.clusters:
         yield "dispatch clusters", "there are no clusters; give some, or leave it out"
-    if one.half_life is not None and _variables(one).isdisjoint(("user_usage", "group_usage", "fair_tree")):
+    if one.half_life is not None and _variables(one).isdisjoint({"user_usage", "group_usage"} | OF_TREE):
         yield (
             "half_life order backfill_order priority",
-            "no order uses user_usage, group_usage or fair_tree; choose fair-share, or leave it out",
+            "no order uses user_usage, group_usage, association_usage or fair_tree; choose fair-share, or leave it out",
         )
     for kind in ("user", "group"):
         if _is_changed(one, f"{kind}_shares") and f"{kind}_share" not in _variables(one):
@@ -195,16 +199,16 @@ def _without_effect(one: "Scheduler") -> _Conflicts:
             "priority order backfill_order clusters",
             f"its weights are for order {MULTIFACTOR}, which is not used; leave it out",
         )
-    has_tree = "fair_tree" in _variables(one)
+    has_tree = not _variables(one).isdisjoint(OF_TREE)
     if one.accounts is not None and not (has_tree or any("group" in (queue.limits or {}) for queue in one.queues)):
         yield (
             "accounts limits clusters priority order backfill_order",
-            "no group has limits, and no order uses fair_tree; give or choose one, or leave it out",
+            "no group has limits, and no order uses association_usage or fair_tree; choose one, or leave it out",
         )
     if not has_tree and any(account.keys() & {"share", "users"} for account in (one.accounts or {}).values()):
         yield (
             "accounts priority order backfill_order",
-            "shares are for the fair tree, which no order uses; choose fair_share_of: fair-tree, or leave them out",
+            "no order uses shares in accounts; choose fair_share_of: association or fair-tree, or leave them out",
         )
     if _is_changed(one, "shape_choice") and one.shapes == "requested":
         yield (
@@ -223,6 +227,8 @@ def _of_columns(one: "Scheduler") -> Iterator[tuple[tuple[str, ...], str, str]]:
         )
         yield ("resources",), "allocation clusters", machine
         yield _EVENTS, "allocation clusters", "needs allocation count"
+    if one.nodes:
+        yield ("resources",), "nodes", "nodes have processors only; leave out nodes, or the machine's resources"
     if one.policy is not None:
         alone = (
             "a policy plugin decides by processors alone; use an order and a backfill, or a machine without resources"
@@ -266,6 +272,7 @@ def _variables(one: "Scheduler") -> set[str]:
     if one.priority is not None and MULTIFACTOR in orders:
         orders.remove(MULTIFACTOR)
         of = one.priority.get("fair_share_of", "user")
-        of_shares = {"fair_tree"} if of == "fair-tree" else {f"{of}_usage", f"{of}_share"}
+        of_tree = {"fair-tree": {"fair_tree"}, "association": {"association_usage"}}
+        of_shares = of_tree.get(of, {f"{of}_usage", f"{of}_share"})
         found = of_shares if one.priority.get("fair_share") else set()
     return found.union(*map(mentioned, orders))

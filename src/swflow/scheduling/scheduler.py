@@ -125,13 +125,14 @@ class Scheduler(Options):
         """
         Return every option, defaults included, as plain data; a function is given by its module and name.
 
-        ``resources`` are left out unless they are given, so that runs without resources keep their keys.
+        ``resources`` and ``nodes`` are left out unless they are given, so that runs without them keep their keys.
 
         A plugin comes with a hash of its source, so that an edit makes another run.
         """
         options: dict[str, Any] = json.loads(json.dumps(asdict(self), default=_name_of))
-        if options["resources"] is None:
-            del options["resources"]
+        for name in ("resources", "nodes"):
+            if not options[name]:
+                del options[name]
         named = [options["policy"], options["order"], options["backfill_order"], *self.orders]
         own = sorted({text for text in named if is_own(text)})
         return options | ({OWN_CODE: {text: own_digest(text) for text in own}} if own else {})

@@ -646,6 +646,8 @@ def options_in_words(options: Unchecked) -> str:
     'order sjf, backfill none'
     >>> options_in_words({"dispatch": "partition", "clusters": [{"partition": "cpu", "processors": 64}]})
     'order fcfs, backfill none, clusters cpu 64 processors'
+    >>> options_in_words({"backfill": "slurm", "nodes": [{"count": 6, "processors": 4, "partition": ["main"]}]})
+    'order fcfs, backfill slurm, nodes main 6 of 4 processors'
     >>> options_in_words({"limits": {"partition": {"cpu": {"processors": 64}}, "user": {"jobs": 2}}})
     'order fcfs, backfill none, at most 64 processors in partition cpu, at most 2 jobs of each user'
     """
@@ -655,6 +657,10 @@ def options_in_words(options: Unchecked) -> str:
     clusters = shown.pop("clusters", None) or ()
     if clusters and shown.get("dispatch") == "partition":
         del shown["dispatch"]
+    nodes = [
+        f"{' or '.join(partitions_named(one))} {one['count']:,} of {one['processors']:,}".strip()
+        for one in shown.pop("nodes", None) or ()
+    ]
     resources = _units_in_words(shown.pop("resources", None))
     limits = _limits_in_words(shown.pop("limits", None))
     parts = [f"{name.replace('_', ' ')} {_value_in_words(value)}" for name, value in shown.items() if value is not None]
@@ -663,6 +669,8 @@ def options_in_words(options: Unchecked) -> str:
     sizes = [f"{'+'.join(partitions_named(one))} {one['processors']:,}".strip() for one in clusters]
     if sizes:
         parts.append(f"clusters {', '.join(sizes)} processors")
+    if nodes:
+        parts.append(f"nodes {', '.join(nodes)} processors")
     for one in clusters:
         units = _units_in_words(one.get("resources"))
         parts += [f"{'+'.join(partitions_named(one)) or 'a cluster'} has {units}"] if units else []

@@ -1,12 +1,14 @@
 """The machine of a what-if's variant: clusters, limits of partitions, nodes and resources after its changes."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import polars as pl
 
 from swflow.errors import SwflowError, suggest
 from swflow.jobs.machine import MOST_PROCESSORS, Machine
 from swflow.jobs.table import Workload
+from swflow.log.imported import names_of
 from swflow.log.site import PER_NODE, SITE, node_of, peaks_of
 from swflow.scheduling.options import Unchecked
 from swflow.scheduling.orders.fair_share import Names
@@ -18,9 +20,9 @@ def hardware_of(variant: Variant, workload: Workload) -> tuple[Unchecked, Machin
     Return the options of a variant's scheduler and its machine, with the sizes of the variant.
 
     A change of a partition changes its cluster; the machine is the sum of its clusters. If partitions share one
-    machine, the limit of the partition and the machine change by equal amounts. A share of the processors is a share of
-    the nodes, so that GPUs and memory change with it; a number of processors leaves them as they are. Added nodes have
-    the processors and resources of `swflow.log.site.node_of`.
+    machine, the limit of the partition and the machine change by equal amounts; with ``nodes``, its nodes change. A
+    share of the processors is a share of the nodes, so that GPUs and memory change with it; a number of processors
+    leaves them as they are. Added nodes have the processors and resources of `swflow.log.site.node_of`.
 
     Examples
     --------
@@ -31,13 +33,58 @@ def hardware_of(variant: Variant, workload: Workload) -> tuple[Unchecked, Machin
     17
     """
     options, machine = variant.options, workload.machine
+    if options.get("nodes"):
+        machine = _of_nodes(options["nodes"], machine)
     for what, change in variant.changes.items():
-        where = f"--{what} {change}"
+        where = f"--{what} {change}: {variant.scheduler}"
         if options.get("clusters"):
-            options, machine = _in_clusters(options, machine, what, change, workload, f"{where}: {variant.scheduler}")
+            options, machine = _in_clusters(options, machine, what, change, workload, where)
+        elif options.get("nodes"):
+            options, machine = _in_nodes(options, machine, what, change, where)
         else:
-            options, machine = _in_pool(options, machine, what, change, workload, f"{where}: {variant.scheduler}")
+            options, machine = _in_pool(options, machine, what, change, workload, where)
     return options, machine
+
+
+def _of_nodes(groups: Sequence[Unchecked], machine: Machine) -> Machine:
+    """Return the machine of some groups of nodes: the present one, if it has as many processors."""
+    total = sum(group["count"] * group["processors"] for group in groups)
+    return machine if total == machine.processors else Machine.of(total)
+
+
+def _serving(groups: Sequence[Any], partition: str) -> list[Any]:
+    """Return the groups of nodes that jobs of a partition may use; all of them if it is empty."""
+    return [one for one in groups if not partition or partition in (partitions_named(one) or [partition])]
+
+
+def _in_nodes(options: Unchecked, machine: Machine, what: str, change: Change, where: str) -> tuple[Unchecked, Machine]:
+    """
+    Return the options and the machine after a change of whole nodes.
+
+    A share changes every group of nodes; a number changes the group with the most nodes of those that may be used.
+    """
+    groups = [dict(group) for group in options["nodes"]]
+    if change.resource:
+        raise _not_scheduled(where, change, ())
+    known = [name for one in groups for name in partitions_named(one)]
+    if change.partition and change.partition not in known:
+        raise _no_partition(where, change.partition, known)
+    chosen = _serving(groups, change.partition)
+    if change.amount.kind == "share":
+        for group in chosen:
+            group["count"] = change.amount.of(group["count"])
+    else:
+        group = max(chosen, key=lambda one: one["count"])
+        each = 1 if what == "nodes" else group["processors"]
+        units = sum(one["count"] * (1 if what == "nodes" else one["processors"]) for one in chosen)
+        added, rest = divmod(change.amount.of(units) - units, each)
+        if rest:
+            raise SwflowError(f"{where} has nodes of {each} processors; expected whole ones, such as --nodes +1")
+        group["count"] += added
+    if min(one["count"] for one in chosen) < 0 or all(one["count"] == 0 for one in chosen):
+        raise SwflowError(f"{where} has {sum(one['count'] for one in options['nodes']):,} nodes; expected to keep some")
+    kept = [group for group in groups if group["count"]]
+    return {**options, "nodes": kept}, _of_nodes(kept, machine)
 
 
 def _in_clusters(
@@ -275,11 +322,16 @@ def _of_partition(workload: Workload, sizes: Mapping[str, int], default: int) ->
 
 
 def _fits_in(workload: Workload, options: Unchecked, machine: Machine) -> pl.Expr:
-    """Return which jobs are no wider than the machine, or the cluster of their partition, or its limit."""
+    """Return which jobs are no wider than the machine, or the cluster or nodes of their partition, or its limit."""
     room: dict[str, int] = {}
     for cluster in options.get("clusters") or ():
         room |= dict.fromkeys(partitions_named(cluster), cluster["processors"])
-    room |= {str(name): most for name, most in _processor_limits(options, "partition").items()}
+    groups = options.get("nodes") or ()
+    named = {name for one in groups for name in partitions_named(one)}
+    for name in named.union(names_of(workload.header, "partition_id").values()) if groups else ():
+        room[name] = sum(one["count"] * one["processors"] for one in _serving(groups, name))
+    for name, most in _processor_limits(options, "partition").items():
+        room[str(name)] = min(most, room.get(str(name), most))
     if not room or "partition_id" not in workload.jobs.columns:
         return pl.col("processors") <= machine.processors
     return pl.col("processors") <= _of_partition(workload, room, machine.processors)

@@ -156,8 +156,10 @@ class SiteModel:
 
 def is_pool(options: Unchecked) -> bool:
     """Return whether a scheduler simulates all partitions as one machine without limits for them."""
-    limited = "partition" in (options.get("limits") or {})
-    return options.get("order") != LOG and options.get("dispatch") != "partition" and not limited
+    apart = "partition" in (options.get("limits") or {}) or any(
+        "partition" in one for one in options.get("nodes") or ()
+    )
+    return options.get("order") != LOG and options.get("dispatch") != "partition" and not apart
 
 
 def _merged(options: Unchecked, changes: Unchecked) -> Unchecked:

@@ -5,6 +5,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -18,6 +19,10 @@ from swflow.scheduling.options import SCHEDULER_PARAMETERS
 
 #: How options are simulated, by name.
 _OPTIONS = Path(__file__).with_name("options.yaml")
+
+#: The order of jobs without priorities: that of submission, also for jobs that become eligible later (`priority_p_set`
+#: in Slurm's priority_basic.c).
+_BY_SUBMISSION = "job_id"
 
 #: The parameters of Slurm's schedulers that are simulated.
 _PARAMETERS = [name for name in SCHEDULER_PARAMETERS if name != "end_delay"]
@@ -88,23 +93,27 @@ def read_site(
     )
     windows = [] if reservations is None else read_reservations(reservations)
     groups = _groups(slurm.partitions)
-    used = [slurm.nodes[name] for group in groups for name in group.nodes]
-    options: dict[str, Any] = _order(slurm, levels, members) | _backfill(slurm)
+    options: dict[str, Any] = _order(slurm, levels) | _backfill(slurm)
     enforced = _enforces_limits(slurm)
     limits = _limits(levels, members) if enforced else {}
-    if len(groups) > 1:
-        clusters = [_cluster(group, slurm, levels if enforced else [], limits) for group in groups]
+    obeyed = levels if enforced else []
+    names = [name for group in groups for name in group.nodes]
+    resources = _resources(names, slurm)
+    if not (resources or windows):
+        options["nodes"] = _node_groups(slurm)
+        own = _partition_limits(slurm.partitions, {}, obeyed)
+        limits |= {"partition": own} if own else {}
+    elif len(groups) > 1:
+        clusters = [_cluster(group, slurm, obeyed, limits) for group in groups]
         options |= {"dispatch": "partition", CLUSTERS: clusters}
     else:
-        (group,) = groups
-        own = _partition_limits(group, slurm, levels if enforced else [])
+        own = _partition_limits(groups[0].partitions, _sizes(groups[0], slurm), obeyed)
         limits |= {"partition": own} if own else {}
-        resources = _resources(group.nodes, slurm)
         options |= {"resources": resources} if resources else {}
         options |= {"unavailable": [_window(window) for window in windows]} if windows else {}
     options |= {"limits": limits} if limits else {}
-    has_tree = options.get("priority", {}).get("fair_share_of") == "fair-tree"
-    accounts = _accounts(members, has_tree) if has_tree or "group" in limits else {}
+    has_shares = "fair_share_of" in options.get("priority", {})
+    accounts = _accounts(members, has_shares) if has_shares or "group" in limits else {}
     options |= {"accounts": accounts} if accounts else {}
     notes = [
         *_conf_notes(slurm, levels),
@@ -112,7 +121,7 @@ def read_site(
         *_row_notes("Assoc", members),
         *_window_notes(windows),
     ]
-    return SlurmSite(sum(node.cpus for node in used), len(used), options, notes)
+    return SlurmSite(_processors(names, slurm.nodes), len(names), options, notes)
 
 
 class _Group(NamedTuple):
@@ -141,18 +150,17 @@ def _groups(partitions: Iterable[SlurmPartition]) -> list[_Group]:
     return groups
 
 
-def _order(slurm: SlurmConf, levels: Sequence[Row], members: Sequence[Row]) -> dict[str, Any]:
-    """Return the order of the queue with its weights, and the shares of users."""
-    if not slurm.text("PriorityType").lower().endswith("multifactor"):
-        return {"order": "fcfs"}
+def _order(slurm: SlurmConf, levels: Sequence[Row]) -> dict[str, Any]:
+    """Return the order of the queue with its weights."""
     weights = {
         "age": "PriorityWeightAge", "fair_share": "PriorityWeightFairshare", "size": "PriorityWeightJobSize",
         "partition": "PriorityWeightPartition", "qos": "PriorityWeightQOS",
     }  # fmt: skip
-    priority: dict[str, Any] = {key: _number(slurm, option) for key, option in weights.items()}
+    is_multifactor = slurm.text("PriorityType").lower().endswith("multifactor")
+    priority: dict[str, Any] = {key: is_multifactor and _number(slurm, option) for key, option in weights.items()}
     priority["size"] /= 2  # the other half is that of the nodes that a job requests
-    factors = {
-        "partition": {one.name: _factor(one) for one in slurm.partitions},
+    factors: dict[str, Mapping[str, float]] = {
+        "partition": _with_tiers(slurm.partitions, priority),
         "qos": {row.text("name"): row.whole("priority") or 0 for row in levels},
     }
     for weight, of in factors.items():
@@ -174,13 +182,33 @@ def _order(slurm: SlurmConf, levels: Sequence[Row], members: Sequence[Row]) -> d
         if "NO_FAIR_TREE" in slurm.text("PriorityFlags").upper():
             dampening = _number(slurm, "FairShareDampeningFactor", 1)
             priority |= {"dampening": dampening} if dampening > 1 else {}
-            shares = _user_shares(members)
-            found |= {"user_shares": shares} if shares else {}
+            priority["fair_share_of"] = "association"
         else:
             priority["fair_share_of"] = "fair-tree"
+        if not _enforces_limits(slurm):
+            priority["whole_periods"] = True  # `_adjust_limit_usage` in Slurm's acct_policy.c drops the rest
     if not priority:
-        return {"order": "fcfs"}
+        return {"order": _BY_SUBMISSION}
     return found
+
+
+def _with_tiers(partitions: Sequence[SlurmPartition], priority: dict[str, Any]) -> Mapping[str, float]:
+    """
+    Return the factors of partitions; with several tiers they and their weight are such that tiers decide first.
+
+    Slurm sorts jobs by the tier of their partition before their priority (`sort_job_queue2` in src/slurmctld).
+    """
+    factors = {one.name: _factor(one, "priorityjobfactor") for one in partitions}
+    tiers = {one.name: _factor(one, "prioritytier") for one in partitions}
+    ranks = {tier: rank for rank, tier in enumerate(sorted(set(tiers.values())))}
+    if len(ranks) < 2:
+        return factors
+    apart, largest = sum(priority.values()) + 1, max(max(factors.values()), 1)
+    points = {
+        name: ranks[tiers[name]] * apart + priority["partition"] * factor / largest for name, factor in factors.items()
+    }
+    priority["partition"] = max(points.values())
+    return points
 
 
 def _number(slurm: SlurmConf, option: str, default: int = 0) -> int:
@@ -193,9 +221,9 @@ def _number(slurm: SlurmConf, option: str, default: int = 0) -> int:
     return int(value.text)
 
 
-def _factor(partition: SlurmPartition) -> int:
-    """Return the priority of a partition's jobs; by default 1, as in Slurm."""
-    value = partition.options.get("priorityjobfactor") or partition.options.get("priority")
+def _factor(partition: SlurmPartition, option: str) -> int:
+    """Return the priority of a partition's jobs, or its tier; by default 1, as in Slurm."""
+    value = partition.options.get(option) or partition.options.get("priority")
     if value is None:
         return 1
     if not value.text.isdecimal():
@@ -205,34 +233,6 @@ def _factor(partition: SlurmPartition) -> int:
 
 def _raw_share(row: Row) -> int:
     return 1 if row.text("share") == "parent" else row.whole("share") or 0
-
-
-def _user_shares(members: Sequence[Row]) -> dict[str, float]:
-    """
-    Return the shares of users: that of the account above times their part there, next to users and accounts.
-
-    A user of several accounts has the sum. The column ``parname`` (``ParentName``), if printed, states the account
-    above; otherwise all accounts are below the root.
-    """
-    below: dict[str, list[Row]] = {}
-    for row in members:
-        account = row.text("account").strip()
-        if row.text("user"):
-            below.setdefault(account, []).append(row)
-        elif account != "root":
-            below.setdefault(row.text("parname").strip() or "root", []).append(row)
-    shares: dict[str, float] = {}
-    waiting = [("root", 1.0)]
-    for account, whole in waiting:
-        rows = below.get(account, [])
-        total = sum(map(_raw_share, rows))
-        for row in rows:
-            name, share = row.text("user"), whole * _raw_share(row) / total if total else 0.0
-            if name:
-                shares[name] = shares.get(name, 0.0) + share
-            else:
-                waiting.append((row.text("account").strip(), share))
-    return {name: round(share, 9) for name, share in sorted(shares.items()) if round(share, 9) > 0}
 
 
 def _backfill(slurm: SlurmConf) -> dict[str, Any]:
@@ -248,10 +248,25 @@ def _backfill(slurm: SlurmConf) -> dict[str, Any]:
     return {"backfill": "slurm"} | ({"scheduler_parameters": found} if found else {})
 
 
+def _node_groups(slurm: SlurmConf) -> list[dict[str, Any]]:
+    """Return the nodes of partitions, in their order: the consecutive ones with equal CPUs and partitions as groups."""
+    serving: dict[str, list[str]] = {name: [] for name in slurm.nodes}
+    for one in slurm.partitions:
+        for name in one.nodes:
+            serving[name].append(one.name)
+    kinds = [(node.cpus, tuple(serving[name])) for name, node in slurm.nodes.items() if serving[name]]
+    several = len({names for _, names in kinds}) > 1
+    return [
+        {"count": len(list(alike)), "processors": cpus} | ({"partition": list(names)} if several else {})
+        for (cpus, names), alike in groupby(kinds)
+    ]
+
+
 def _cluster(group: _Group, slurm: SlurmConf, levels: Sequence[Row], common: Mapping[str, Any]) -> dict[str, Any]:
     """Return the cluster of partitions that share nodes."""
     names = [one.name for one in group.partitions]
-    limits, resources = _partition_limits(group, slurm, levels), _resources(group.nodes, slurm)
+    limits = _partition_limits(group.partitions, _sizes(group, slurm), levels)
+    resources = _resources(group.nodes, slurm)
     return (
         {"partition": names[0] if len(names) == 1 else names, "processors": _processors(group.nodes, slurm.nodes)}
         | ({"resources": resources} if resources else {})
@@ -271,14 +286,20 @@ def _resources(names: Sequence[str], slurm: SlurmConf) -> dict[str, int]:
     return {name: units for name, units in resources.items() if units > 0}
 
 
-def _partition_limits(group: _Group, slurm: SlurmConf, levels: Sequence[Row]) -> dict[str, dict[str, int]]:
-    """Return the limits of partitions: their part of the nodes, and those of their QOS."""
+def _sizes(group: _Group, slurm: SlurmConf) -> dict[str, int]:
+    """Return the processors of the partitions that have a part of the nodes."""
+    parts = (one for one in group.partitions if len(one.nodes) < len(group.nodes))
+    return {one.name: _processors(one.nodes, slurm.nodes) for one in parts}
+
+
+def _partition_limits(
+    partitions: Iterable[SlurmPartition], sizes: Mapping[str, int], levels: Sequence[Row]
+) -> dict[str, dict[str, int]]:
+    """Return the limits of partitions: those of their QOS, and of their processors the ``sizes``."""
     qos = {row.text("name"): row for row in levels}
     limits: dict[str, dict[str, int]] = {}
-    for one in group.partitions:
-        own: dict[str, int] = {}
-        if len(one.nodes) < len(group.nodes):
-            own["processors"] = _processors(one.nodes, slurm.nodes)
+    for one in partitions:
+        own = {"processors": sizes[one.name]} if one.name in sizes else {}
         row = qos.get(one.text("QOS"))
         if row is not None:
             of_qos = _qos_limits(row)

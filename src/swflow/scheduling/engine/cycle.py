@@ -46,8 +46,8 @@ def serve_cycle(state: State, now: float) -> None:
         step = _first_fit(state, size, item, job.planned)
         if step == size or times[step] > now + options.window:
             continue
-        start = max(_rounded_down(times[step], options.resolution), now)
-        end = _rounded_down(times[step] + job.planned, options.resolution)
+        start = max(_slot(state, times[step]), now)
+        end = _slot(state, times[step] + job.planned)
         if step == 0 and job.processors <= free_now(state) and can_begin(state, item):
             begin(state, item, now)
             state.agenda[0].full = 1
@@ -56,9 +56,10 @@ def serve_cycle(state: State, now: float) -> None:
             size = _take(state, size, item, start, max(end, start + options.resolution))
 
 
-def _rounded_down(time: float, unit: float) -> float:
-    """Return the last multiple of a unit until a time."""
-    return math.floor(time / unit) * unit
+def _slot(state: State, time: float) -> float:
+    """Return the start of the slot at a time: the last multiple of the resolution, in seconds from 1970 on."""
+    options = state.options[0]
+    return math.floor((time + options.epoch) / options.resolution) * options.resolution - options.epoch
 
 
 def _open_cycle(state: State, now: float) -> int:
@@ -82,7 +83,7 @@ def _open_cycle(state: State, now: float) -> int:
             running = pop(ends, running)
             ends[counts.running - 1 - together].job = item
             together += 1
-        end = _rounded_down(last, options.resolution)
+        end = _slot(state, last)
         for k in range(together):
             size = _take(state, size, ends[counts.running - 1 - k].job, now, end)
         span *= 2

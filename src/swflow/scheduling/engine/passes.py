@@ -5,7 +5,6 @@ import math
 import numpy as np
 
 from swflow.scheduling.engine.cycle import serve_cycle
-from swflow.scheduling.state.accounts import at_limit
 from swflow.scheduling.state.changes import begin, correct, is_entered, is_limited, take
 from swflow.scheduling.state.layout import CONSERVATIVE, EASY, OTHER, SLURM, State
 from swflow.scheduling.state.operations import (
@@ -48,7 +47,7 @@ def serve(state: State, now: float) -> None:
         elif options.backfill == OTHER:
             serve_otherwise(state, now)
         else:
-            _serve_ahead(state, now)
+            serve_ahead(state, now)
     agenda.newcomers = 0
     agenda.corrected = 0
     agenda.ended_early = 0
@@ -57,7 +56,7 @@ def serve(state: State, now: float) -> None:
 # -- no backfilling, and EASY
 
 
-def _serve_ahead(state: State, now: float) -> None:
+def serve_ahead(state: State, now: float) -> None:
     """Start the head while it fits; give the first jobs that do not fit reservations; backfill the others."""
     options, agenda, counts = state.options[0], state.agenda[0], state.counts[0]
     free = free_now(state)
@@ -105,7 +104,7 @@ def _serve_heads(state: State, now: float) -> int:
         if tested > agenda.tests:
             agenda.full = 1  # the next pass tests others
             break
-        if is_limited(state, item) and not ends_pass(state, item, now):
+        if is_limited(state, item):
             continue
         if _can_start(state, item, now):
             _begin_within(state, item, now)
@@ -207,10 +206,16 @@ def notice(state: State, now: float) -> None:
 
 
 def _request_cycle(state: State, now: float) -> None:
-    """Schedule the next cycle, because of a change since the last one."""
+    """
+    Schedule the next cycle, because of a change since the last one.
+
+    When an interval has passed without a change, Slurm looks for one every second (`backfill_agent` in
+    src/plugins/sched/backfill/backfill.c).
+    """
     options, agenda = state.options[0], state.agenda[0]
     if options.interval > 0:
-        agenda.cycle = min(agenda.cycle, max(now, agenda.last_cycle + options.interval))
+        due = agenda.last_cycle + options.interval
+        agenda.cycle = min(agenda.cycle, due + max(math.ceil(now - due), 0))
 
 
 def is_time_of_pass(state: State, now: float) -> bool:
@@ -241,24 +246,6 @@ def _is_multiple(time: float, unit: float) -> bool:
     return time == _rounded_down(time, unit)
 
 
-def ends_pass(state: State, item: int, now: float) -> bool:
-    """
-    Return whether a job beyond a limit ends a pass of Slurm's main scheduler.
-
-    The scheduler tests limits of running jobs first, then whether a job fits, and limits of processors last
-    (`select_nodes` and `acct_policy_job_runnable_pre_select` in src/slurmctld). Slurm goes on to later jobs, however:
-    `_schedule` closes a partition for such a job only with ``assoc_limit_stop``.
-    """
-    if state.options[0].backfill != SLURM or at_limit(state.usage, item, 0):
-        return False
-    return not _can_start(state, item, now)
-
-
-def never_ends_pass(state: State, item: int, now: float) -> bool:
-    """Stand for `ends_pass` in the event loop of other schedulers, which compiles in less time."""
-    return False
-
-
 def without_slurm(state: State, now: float) -> None:
     """Stand for `serve_as_slurm` in the event loop of other schedulers, which compiles in less time."""
 
@@ -271,10 +258,10 @@ def serve_as_slurm(state: State, now: float) -> None:
     if is_due:
         agenda.due, agenda.last_pass = np.inf, now
         agenda.tests = NO_JOB if tests_all else options.depth
-        agenda.skips = tests_all  # jobs at a limit of processors may end the pass
+        agenda.skips = tests_all
         queued, is_full = counts.queued, root_of(state.queue).width > free_now(state)
         if queued > 0:
-            _serve_ahead(state, now)
+            serve_ahead(state, now)
             # A pass that tests only jobs at a limit is no reason for a cycle.
             if is_full or counts.queued < queued or agenda.reserved_rank < state.jobs.size:
                 _request_cycle(state, now)

@@ -12,6 +12,7 @@ from swflow.scheduling.engine.dependents import new_dependents
 from swflow.scheduling.engine.loop import Arrivals
 from swflow.scheduling.engine.passes import TICK
 from swflow.scheduling.machine.counted import new_counted
+from swflow.scheduling.machine.nodes import new_node_state
 from swflow.scheduling.machine.numbered import Numbered, new_numbered
 from swflow.scheduling.problem import Machine, Problem, Shapes, Window
 from swflow.scheduling.scheduler import Queue
@@ -121,9 +122,11 @@ def _new_state(
         "limits": machine.limits is not None,
         "half_life": policy.half_life or np.inf,
         "calc_period": (policy.priority or {}).get("calc_period", 0),
+        "whole_periods": (policy.priority or {}).get("whole_periods", False),
         "interval": cycles["bf_interval"],
         "window": 60 * cycles["bf_window"],
         "resolution": cycles["bf_resolution"],
+        "epoch": problem.epoch,
         "every": math.ceil(cycles["sched_interval"] / TICK) * TICK,
         "batch_delay": cycles["batch_sched_delay"],
         "of_user": cycles["bf_max_job_user"],
@@ -135,7 +138,7 @@ def _new_state(
     agenda, queue_plan = np.zeros(1, layout.AGENDA), np.zeros(1, layout.QUEUE_PLAN)
     agenda["full"], agenda["tests"], queue_plan["jobs"] = 1, NO_JOB, -1
     agenda["due"], agenda["last_pass"], agenda["cycle"] = np.inf, -np.inf, np.inf
-    steps = _MOST_GROUPS + 2 * (reserved + len(windows)) + 2 if backfill == SLURM else 0
+    steps = _MOST_GROUPS + 2 * (reserved + len(windows)) + 2 if backfill == SLURM and problem.nodes is None else 0
     usage = shared["usage"]._replace(limits=limits_of(machine.limits))
     is_sorted = backfill == SLURM and bool(order.formula) and values["calc_period"] > 0
     alike, alike_of = _alike(usage.rows if len(usage.rows) else np.zeros((count, 1)), is_sorted)
@@ -199,6 +202,8 @@ def _new_processors(problem: Problem, machine: Machine, queue: Queue, reserved: 
     """Return the idle processors of a machine, counted or numbered, without those of windows."""
     items, policy, size = problem.items, problem.policy, machine.processors
     count = items.submit.size
+    if problem.nodes is not None:
+        return new_node_state(problem.nodes, count, int(policy.cycles["bf_max_job_test"]))
     plans_ahead = policy.shapes == "submit" or (len(problem.machines) > 1 and policy.dispatch == "earliest-start")
     if queue.allocation == "count":
         in_plan = queue.backfill == "conservative" or (plans_ahead and bool(machine.resources))

@@ -8,31 +8,36 @@ import numpy as np
 
 from swflow.compiled.kernel import Handle, Kernel
 from swflow.errors import SwflowError
+from swflow.scheduling.engine.cycle import serve_cycle
 from swflow.scheduling.engine.fast_easy import serve_by_arrival
 from swflow.scheduling.engine.loop import run_events
-from swflow.scheduling.engine.passes import ends_pass, never_ends_pass, serve_as_slurm, without_slurm
+from swflow.scheduling.engine.nodes import serve_cycle_on_nodes, start_by_partition
+from swflow.scheduling.engine.passes import serve_ahead, serve_as_slurm, without_slurm
 from swflow.scheduling.engine.setup import new_arrivals, new_states
 from swflow.scheduling.machine.alvio import ALVIO, RELEASED_ALVIO, with_shadows
 from swflow.scheduling.machine.counted import COUNTED, Counted
 from swflow.scheduling.machine.node_sharing import MOST_PENALTY, Sharing
+from swflow.scheduling.machine.nodes import NODES, NodeState
 from swflow.scheduling.machine.numbered import NUMBERED, larger
 from swflow.scheduling.problem import Problem
-from swflow.scheduling.state.accounts import fair_factor, without_tree
+from swflow.scheduling.state.accounts import of_tree, without_tree
 from swflow.scheduling.state.choices import Dispatch
 from swflow.scheduling.state.schedule import Schedule
 from swflow.scheduling.state.search import insert_sorted, never_sorted, next_sorted, without_sorting
 
-#: What only Slurm's schedulers and the fair tree need is left out of the other event loops, which then compile faster.
+#: What only Slurm's schedulers and trees of accounts need is left out of the other event loops, which compile faster.
 _OTHERS = {
-    serve_as_slurm: without_slurm, fair_factor: without_tree, next_sorted: never_sorted, insert_sorted: without_sorting,
-    ends_pass: never_ends_pass,
+    serve_as_slurm: without_slurm, of_tree: without_tree, next_sorted: never_sorted, insert_sorted: without_sorting,
 }  # fmt: skip
 
 #: The event loop, for counted and for numbered processors.
 RUN_COUNTED, RUN_NUMBERED = Kernel(run_events, COUNTED | _OTHERS), Kernel(run_events, NUMBERED | _OTHERS)
 
-#: The event loop for backfill slurm, and for the fair tree.
+#: The event loop for backfill slurm, and for the tree of accounts.
 RUN_SLURM = Kernel(run_events, COUNTED)
+
+#: The event loop for backfill slurm on nodes.
+RUN_NODES = Kernel(run_events, NODES | {serve_ahead: start_by_partition, serve_cycle: serve_cycle_on_nodes})
 
 #: The event loop of what only one simulator does.
 RUN_ALVIO, RUN_RELEASED_ALVIO = Kernel(run_events, ALVIO | _OTHERS), Kernel(run_events, RELEASED_ALVIO | _OTHERS)
@@ -124,7 +129,7 @@ def _solve_by_events(problem: Problem) -> Schedule:
     found = replace(Schedule.of_start(of_jobs, columns.pop("start")), **columns)
     if len(free) > 1:
         found = replace(found, cluster=cluster)
-    if isinstance(free[0], Counted):
+    if isinstance(free[0], Counted | NodeState):
         return found
     found = _with_ranges(found, free, items)
     return _with_penalties(found, [one.sharing for one in free], items) if problem.sharing else found
@@ -133,6 +138,8 @@ def _solve_by_events(problem: Problem) -> Schedule:
 def _kernel(problem: Problem) -> Kernel:
     """Return the event loop that a problem needs."""
     policy = problem.policy
+    if policy.nodes:
+        return RUN_NODES
     if "count" in policy.allocations:
         has_tree = problem.accounts is not None and problem.accounts.tree is not None
         return RUN_SLURM if has_tree or any(queue.backfill == "slurm" for queue in policy.queues) else RUN_COUNTED

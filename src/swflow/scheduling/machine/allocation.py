@@ -14,8 +14,7 @@ LEAST_SHARED, THRESHOLD = Allocation.LEAST_SHARED.value, Allocation.THRESHOLD.va
 
 # A set of processors is an array of uint64 words: processor p is bit p & 63 of word p >> 6, and the bits
 # beyond the last processor are 0.
-EMPTY = np.uint64(0)
-_ONE = np.uint64(1)
+EMPTY, ONE = np.uint64(0), np.uint64(1)
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
@@ -29,7 +28,7 @@ def _ones(word: Any) -> int:
 
 
 @compiled_as("lowest")
-def _lowest(word: Any) -> int:
+def lowest(word: Any) -> int:
     """Return the position of the lowest 1 bit of a word that is not 0."""
     return (int(word) & -int(word)).bit_length() - 1
 
@@ -107,7 +106,7 @@ def next_in(bits: np.ndarray, processor: int, machine: int) -> int:
         if index == bits.size:
             return machine
         word = bits[index]
-    return (index << 6) + _lowest(word)
+    return (index << 6) + lowest(word)
 
 
 def next_out(bits: np.ndarray, processor: int, machine: int) -> int:
@@ -121,7 +120,7 @@ def next_out(bits: np.ndarray, processor: int, machine: int) -> int:
         if index == bits.size:
             return machine
         word = ~bits[index]
-    return min((index << 6) + _lowest(word), machine)
+    return min((index << 6) + lowest(word), machine)
 
 
 def last_out(bits: np.ndarray, processor: int) -> int:
@@ -150,8 +149,8 @@ def _take_first(bits: np.ndarray, count: int, chosen: np.ndarray) -> None:
             index += 1
             continue
         while count > 0:
-            chosen[index] |= _ONE << np.uint64(_lowest(word))
-            word &= word - _ONE
+            chosen[index] |= ONE << np.uint64(lowest(word))
+            word &= word - ONE
             count -= 1
 
 

@@ -21,7 +21,7 @@ from swflow.scheduling.options import (
     accounts_above,
 )
 from swflow.scheduling.orders.keys import mentioned
-from swflow.scheduling.orders.vocabulary import MULTIFACTOR, OF_ACCOUNTS
+from swflow.scheduling.orders.vocabulary import MULTIFACTOR, OF_ACCOUNTS, OF_TREE
 from swflow.scheduling.state.accounts import UNLIMITED, Owners
 from swflow.scheduling.state.fair_tree import new_fair_tree
 
@@ -33,7 +33,8 @@ SELECT = "with swflow select --where"
 
 #: The kinds of accounts that each variable of formulas needs.
 _NEEDS = {"user_usage": ("user",), "user_share": ("user",), "group_usage": ("group",), "group_share": ("group",),
-          "fair_tree": ("user", "group"), "partition_id": ("partition",)}  # fmt: skip
+          "fair_tree": ("user", "group"), "association_usage": ("user", "group"),
+          "partition_id": ("partition",)}  # fmt: skip
 
 
 def multifactor(priority: Priority, number_of: Callable[[str, str], int]) -> str:
@@ -41,8 +42,8 @@ def multifactor(priority: Priority, number_of: Callable[[str, str], int]) -> str
     Return Slurm's multifactor priority as a formula; it is negative, since the smallest value is served first.
 
     Age counts up to ``max_age``; the fair-share factor is that of the fair tree, or 2 to the power of minus usage over
-    share (over the damping), the size factor is the share of the machine, and partitions and QOS count by their
-    priority over the largest.
+    share (over the damping) of the user, the group, or the association of both; the size factor is the share of the
+    machine, and partitions and QOS count by their priority over the largest.
 
     ``priority`` has keys of `swflow.scheduling.options.PRIORITY`; a missing weight is 0. ``number_of`` returns the
     number of a ``partition`` or ``qos``, given that word and the name.
@@ -62,7 +63,8 @@ def multifactor(priority: Priority, number_of: Callable[[str, str], int]) -> str
     who = priority.get("fair_share_of", "user")
     damping = priority.get("dampening", 1)
     size = "processors / machine_processors"
-    classic = f"2 ** (-{who}_usage / {who}_share{f' / {damping!r}' if damping != 1 else ''})"
+    ratio = "association_usage" if who == "association" else f"{who}_usage / {who}_share"
+    classic = f"2 ** (-{ratio}{f' / {damping!r}' if damping != 1 else ''})"
     factors = {
         "age": f"min(1, wait / {priority.get('max_age', 604800)!r})",
         "fair_share": "fair_tree" if who == "fair-tree" else classic,
@@ -174,7 +176,7 @@ class _Accounts:
         return [self.names.name_of(kind, number) for number in self.numbers[kind].tolist()]
 
     def with_tree(self, accounts: Mapping[str, Account] | None) -> Owners:
-        """Return the owners, with the fair tree of accounts."""
+        """Return the owners, with the tree of accounts."""
         leaf, first = _pairs(self.rows["group"], self.rows["user"])
         users = np.full(first.size, -1)
         users[leaf[leaf >= 0]] = self.rows["user"][leaf >= 0]
@@ -339,7 +341,7 @@ def ownership_of(
     for index, most in enumerate(given):
         there = clusters == index if clusters is not None else np.full(jobs.height, not scheduler.clusters)
         limits.append(accounts.limits(most, there))
-    owners = accounts.with_tree(scheduler.accounts) if "fair_tree" in used else accounts.owners
+    owners = accounts.with_tree(scheduler.accounts) if used & OF_TREE else accounts.owners
     return Ownership(orders, tuple(limits), owners, clusters)
 
 

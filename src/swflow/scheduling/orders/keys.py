@@ -142,7 +142,7 @@ def _fill_keys(formula: int, columns: JobColumns, keys: _Keys) -> int:
         known = columns.attributes[min(item, columns.attributes.shape[0] - 1)]
         owner = columns.owners[min(item, columns.owners.shape[0] - 1)]
         submit, planned = items.submit[item], items.planned[item]
-        numbers = submit, submit, planned, float(items.processors[item]), 0.0, 0.0, 0.0, 0.0, 0.0
+        numbers = submit, submit, planned, float(items.processors[item]), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
         keys.values[item] = key_of(formula, item, numbers, known, owner, items.demands, columns.slots)
     return 0
 

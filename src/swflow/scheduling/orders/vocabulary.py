@@ -66,7 +66,7 @@ MOST_NAMED = 4
 #: its units of the resources that the formula mentions. `wait` follows from the first two.
 PARAMETERS = (
     "now", "submit_time", "estimate", "processors", "user_id", "group_id", "queue_id", "executable_id", "job_id",
-    "partition_id", "user_usage", "group_usage", "user_share", "group_share", "fair_tree",
+    "partition_id", "user_usage", "group_usage", "user_share", "group_share", "fair_tree", "association_usage",
     "machine_processors", "dominant_share", *(f"resource_{number}" for number in range(1, MOST_NAMED + 1)),
 )  # fmt: skip
 
@@ -74,13 +74,16 @@ PARAMETERS = (
 PLAIN = frozenset({"now", "wait", *PARAMETERS[1:4]})
 
 #: The parameters of job ownership.
-OF_ACCOUNTS = PARAMETERS[9:16]
+OF_ACCOUNTS = PARAMETERS[9:17]
+
+#: Those that need the tree of accounts.
+OF_TREE = frozenset({"fair_tree", "association_usage"})
 
 #: The names that a formula may use, besides those of resources.
 VARIABLES = (*PARAMETERS[:2], "wait", *PARAMETERS[2:-MOST_NAMED])
 
 #: The variables that change while a job waits, or differ between machines.
-CHANGING = ("now", "wait", "user_usage", "group_usage", "fair_tree", "machine_processors", "dominant_share")
+CHANGING = ("now", "wait", "user_usage", "group_usage", *OF_TREE, "machine_processors", "dominant_share")
 
 #: The functions that a formula may call; `min` and `max` take two arguments or more, the others one.
 FUNCTIONS: dict[str, Callable[..., float]] = {

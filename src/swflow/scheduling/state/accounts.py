@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from swflow.compiled.kernel import record
-from swflow.scheduling.state.fair_tree import NO_TREE, FairTree, rank_users
+from swflow.scheduling.state.fair_tree import NO_TREE, FairTree, rank_users, spread_usage
 
 #: An account: processor-seconds used up to ``since``, decayed and in units of the half-life if there is one; its
 #: running processors since then; its last computed share of the usage of all, and the time of that.
@@ -31,7 +31,7 @@ class Owners(NamedTuple):
     (jobs, 3), for formulas: the partition as in the log, NaN where unknown; the shares of the user and of the group,
     which add up to 1 over all users, and over all groups. ``numbers`` may have more columns, of other accounts with
     limits. ``above`` has the accounts at and above each job's group, shape (jobs, levels), numbered from 0; -1: none.
-    ``tree`` is for the fair tree.
+    ``tree`` is for the variables `swflow.scheduling.orders.vocabulary.OF_TREE`.
     """
 
     numbers: np.ndarray
@@ -111,36 +111,46 @@ def share_of(accounts: np.ndarray, row: int, now: float, half_life: float) -> fl
     return one.share
 
 
-def fair_factor(usage: Usage, item: int, now: float, half_life: float) -> float:
-    """Return the factor of a job's user in its account by the fair tree; 0 if one of both is unknown."""
+def of_tree(usage: Usage, item: int, now: float, half_life: float) -> tuple[float, float]:
+    """
+    Return the factor of a job's user in its account by the fair tree, and the effective usage there over the share.
+
+    They are 0 and infinite if the user or the account is unknown.
+    """
     tree = usage.tree
     if tree.leaf.size == 0 or tree.leaf[item] < 0:
-        return 0.0
+        return 0.0, np.inf
     if tree.at[0] != now:
         tree.at[0] = now
         for node in range(tree.nodes.size):
             tree.nodes[node].usage = share_of(usage.accounts, tree.nodes[node].row, now, half_life)
         rank_users(tree)
-    return tree.nodes[tree.leaf[item]].factor
+        spread_usage(tree)
+    leaf = tree.nodes[tree.leaf[item]]
+    return leaf.factor, leaf.effective / leaf.entitled if leaf.entitled > 0 else np.inf
 
 
-def without_tree(usage: Usage, item: int, now: float, half_life: float) -> float:
-    """Stand for `fair_factor` in the event loop of other schedulers, which compiles in less time."""
-    return 0.0
+def without_tree(usage: Usage, item: int, now: float, half_life: float) -> tuple[float, float]:
+    """Stand for `of_tree` in the event loop of other schedulers, which compiles in less time."""
+    return 0.0, np.inf
 
 
-def _book(accounts: np.ndarray, row: int, now: float, clock: tuple[float, float], processors: int) -> None:
+def _book(accounts: np.ndarray, row: int, now: float, clock: tuple[float, float, float], processors: int) -> None:
     """
     Change the number of an account's running processors from now on.
 
-    ``clock`` is the half-life, and the time from whose usage priorities are computed until later (`book_use`).
+    ``clock`` is the half-life, the time from whose usage priorities are computed until later, and that from which on
+    the usage of a job that ends is not counted (`book_use`).
     """
-    half_life, computed = clock
+    half_life, computed, counted = clock
     if row >= 0:
         if computed < now:
             share_of(accounts, row, computed, half_life)
         one = accounts[row]
         one.seconds = _used(accounts, row, now, half_life)
+        if counted < now:
+            lost = now - counted if half_life == np.inf else 1.0 - math.exp2(-(now - counted) / half_life)
+            one.seconds = max(0.0, one.seconds + processors * lost)
         one.since = now
         one.processors += processors
 
@@ -150,9 +160,15 @@ def computed_at(now: float, period: float) -> float:
     return math.floor(now / period) * period if period > 0 else now
 
 
-def book_use(usage: Usage, item: int, now: float, half_life: float, period: float, jobs: int, processors: int) -> None:
-    """Count a start (1 job and its processors) or an end (-1 and minus its processors)."""
-    clock = half_life, computed_at(now, period)
+def book_use(
+    usage: Usage, item: int, now: float, half_life: float, period: float, jobs: int, processors: int, counted: float
+) -> None:
+    """
+    Count a start (1 job and its processors) or an end (-1 and minus its processors).
+
+    The usage of a job that ends is not counted from the time ``counted`` on.
+    """
+    clock = half_life, computed_at(now, period), counted
     _book(usage.accounts, _ALL, now, clock, processors)
     _book(usage.accounts, usage.rows[item, OF_USER], now, clock, processors)
     _book(usage.accounts, usage.rows[item, OF_GROUP], now, clock, processors)

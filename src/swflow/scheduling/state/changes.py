@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from swflow.scheduling.state.accounts import at_limit, book_use
+from swflow.scheduling.state.accounts import at_limit, book_use, computed_at
 from swflow.scheduling.state.heap import pop, push
 from swflow.scheduling.state.layout import CONSERVATIVE, State
 from swflow.scheduling.state.operations import end_of, extend, longest, move_on, occupy, release
@@ -70,7 +70,8 @@ def complete(state: State, now: float) -> None:
     counts.demand -= job.processors
     agenda.full = 1
     if options.accounts:
-        book_use(state.usage, item, now, options.half_life, options.calc_period, -1, -job.processors)
+        counted = max(job.start, computed_at(now, options.calc_period)) if options.whole_periods else now
+        book_use(state.usage, item, now, options.half_life, options.calc_period, -1, -job.processors, counted)
     if now < job.planned_end:
         agenda.ended_early = 1
     release(state, item, now)
@@ -111,7 +112,7 @@ def begin(state: State, item: int, now: float) -> None:
     occupy(state, item, now)
     counts.busy += job.processors
     if options.accounts:
-        book_use(state.usage, item, now, options.half_life, options.calc_period, 1, job.processors)
+        book_use(state.usage, item, now, options.half_life, options.calc_period, 1, job.processors, now)
     counts.running = push(state.running, counts.running, now + job.run, item)
     if options.corrects:
         counts.predicted = push(state.predictions, counts.predicted, job.planned_end, item)

@@ -1,4 +1,4 @@
-"""Slurm's Fair Tree: the rank of each user among all users, by the usage and shares of accounts in a tree."""
+"""Slurm's fair share of users by the usage and shares of accounts in a tree: Fair Tree and the classic algorithm."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -8,9 +8,10 @@ import numpy as np
 from swflow.compiled.kernel import record
 from swflow.scheduling.state.heap import ELEMENT, pop, push
 
-#: A node, which is a user or an account: its share and usage, its factor if it is a user; the node above, its children
-#: from ``first`` to before ``end`` (-1 for users), and its row of usage (-1 without jobs).
-NODE = record("share usage factor", "above first end row")
+#: A node, which is a user or an account: its share of those next to it, and of all (``entitled``); its usage, and the
+#: ``effective`` one; its factor if it is a user; the node above, its children from ``first`` to before ``end`` (-1 for
+#: users), and its row of usage (-1 without jobs).
+NODE = record("share entitled usage effective factor", "above first end row")
 
 #: The account at the top, as in Slurm; its users are next to the accounts below it.
 TOP = "root"
@@ -23,7 +24,7 @@ class FairTree(NamedTuple):
     nodes: np.ndarray
     line: np.ndarray  # scratch: siblings by their level's fair share
     stack: np.ndarray  # scratch: nodes that are not ranked yet
-    at: np.ndarray  # the time of the last factors
+    at: np.ndarray  # the time of the last factors and effective usage
 
 
 def new_fair_tree(
@@ -53,6 +54,7 @@ def new_fair_tree(
     rows = {pair: row for row, pair in enumerate(pairs)}
     nodes = np.zeros(len(users) + sum(map(len, users.values())), NODE)
     nodes["row"] = nodes["first"] = nodes["end"] = -1
+    nodes[0]["entitled"] = 1.0
     leaves = np.empty(len(pairs) + 1, np.int64)
     leaves[-1] = -1
     waiting, size = [(0, TOP)], 1
@@ -64,6 +66,7 @@ def new_fair_tree(
         for place, child in enumerate(children):
             one = nodes[size]
             one["above"], one["share"] = node, owned[place] / total if total else 0.0
+            one["entitled"] = nodes[node]["entitled"] * one["share"]
             if place >= len(users[name]):
                 waiting.append((size, child))
             elif (name, child) in rows:
@@ -108,6 +111,22 @@ def rank_users(tree: FairTree) -> None:
             top -= 1
             lined_up = _line_up(tree, stack[top] >> 1, lined_up)
         top = _stack(tree, lined_up, top, tied)
+
+
+def spread_usage(tree: FairTree) -> None:
+    """
+    Compute the effective usage of accounts and users, after `rank_users`.
+
+    Effective usage is the usage as a part of all, to which a user or an account adds its share of what the account
+    above used more. It is the usage itself for those at the top (SchedMD, "Classic Fairshare Algorithm",
+    slurm.schedmd.com/classic_fair_share.html; `_set_assoc_usage_efctv` in Slurm's priority_multifactor.c).
+    """
+    nodes = tree.nodes
+    for node in range(1, nodes.size):
+        one = nodes[node]
+        one.effective = one.usage / nodes[0].usage if nodes[0].usage > 0 else 0.0
+        if one.above > 0:
+            one.effective += (nodes[one.above].effective - one.effective) * one.share
 
 
 def _line_up(tree: FairTree, account: int, size: int) -> int:

@@ -35,14 +35,15 @@ STEP = record("time", "free")
 #: backfilling. Jobs may exceed their plan (``corrects``); other than reservations, only ends of jobs change the
 #: profile, so a pass needs not enter its last reservation (``simple``); a job's shape is chosen when it starts
 #: (``shapes``); usage and running jobs of ``accounts`` are counted, and formulas are computed at multiples of
-#: ``calc_period``, or at any time if it is 0. The cycles of backfill slurm have an ``interval``,
-#: a ``window`` and a ``resolution`` in seconds; they test as many jobs as there may be ``reservations``, and at most
-#: ``of_user`` jobs of a user (0: all). Its main scheduler tests all jobs at multiples of ``every`` seconds, and
-#: ``depth`` jobs because of an event, but not before ``batch_delay`` seconds have passed since its last pass.
+#: ``calc_period``, or at any time if it is 0; usage may count in ``whole_periods`` of it. The cycles of backfill slurm
+#: have an ``interval``, a ``window`` and a ``resolution`` in seconds, whose slots count from 1970 on, ``epoch`` seconds
+#: before the log; they test as many jobs as there may be ``reservations``, and at most ``of_user`` jobs of a user (0:
+#: all). Its main scheduler tests all jobs at multiples of ``every`` seconds, and ``depth`` jobs because of an event,
+#: but not before ``batch_delay`` seconds have passed since its last pass.
 RULES = record(
-    "half_life calc_period interval window resolution every batch_delay",
+    "half_life calc_period interval window resolution epoch every batch_delay",
     "processors backfill reservations one_tree by_arrival backfill_by_arrival per_event predict corrects windows "
-    "simple shapes accounts limits depth of_user",
+    "simple shapes accounts limits depth of_user whole_periods",
 )
 
 #: Numbers of running jobs, queued jobs, and predictions that may be corrected; processors of running jobs; processors

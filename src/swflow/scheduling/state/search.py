@@ -3,7 +3,7 @@
 import numpy as np
 
 from swflow.compiled.kernel import call_formula
-from swflow.scheduling.state.accounts import OF_GROUP, OF_USER, at_limit, computed_at, fair_factor, share_of
+from swflow.scheduling.state.accounts import OF_GROUP, OF_USER, at_limit, computed_at, of_tree, share_of
 from swflow.scheduling.state.heap import pop, push
 from swflow.scheduling.state.layout import State
 from swflow.scheduling.state.queue import NO_JOB, Tree, following
@@ -25,9 +25,9 @@ def queued_key(state: State, tree: Tree, item: int, now: float) -> float:
 def _key_of_all(state: State, formula: int, item: int, now: float, planned: float, processors: int) -> float:
     """Return the value of a formula that may mention any variable; new jobs have that of their submission."""
     options, usage = state.options[0], state.usage
-    user_usage = group_usage = fair_tree = 0.0
+    user_usage = group_usage = fair_tree = association = 0.0
     if options.accounts:
-        fair_tree = fair_factor(usage, item, now, options.half_life)
+        fair_tree, association = of_tree(usage, item, now, options.half_life)
         user_usage = share_of(usage.accounts, usage.rows[item, OF_USER], now, options.half_life)
         group_usage = share_of(usage.accounts, usage.rows[item, OF_GROUP], now, options.half_life)
     dominant = processors / options.processors
@@ -37,7 +37,8 @@ def _key_of_all(state: State, formula: int, item: int, now: float, planned: floa
     owner = usage.variables[min(item, usage.variables.shape[0] - 1)]
     submit, machine = state.jobs[item].submit, float(options.processors)
     numbers = (
-        max(now, submit), submit, planned, float(processors), user_usage, group_usage, fair_tree, machine, dominant,
+        max(now, submit), submit, planned, float(processors), user_usage, group_usage, fair_tree, association, machine,
+        dominant,
     )  # fmt: skip
     return key_of(formula, item, numbers, known, owner, state.demands, state.slots)
 
@@ -195,16 +196,16 @@ def key_of(
     Return the value of a formula for an item; of ``attributes`` and ``owner`` the item's row is given.
 
     ``numbers`` are the time, the item's submit time, planned run time and processors, the usage of its user and group,
-    its factor by the fair tree, the processors of the machine, and the item's dominant share.
+    what `of_tree` returns, the processors of the machine, and the item's dominant share.
     """
-    now, submit, planned, processors, user_usage, group_usage, fair_tree, machine, dominant = numbers
+    now, submit, planned, processors, user_usage, group_usage, fair_tree, association, machine, dominant = numbers
     return call_formula(
         formula,
         (
             now, submit, planned, processors, attributes[0], attributes[1], attributes[2], attributes[3],
-            attributes[4], owner[0], user_usage, group_usage, owner[1], owner[2], fair_tree, machine, dominant,
-            _demand(demands, item, slots[0]), _demand(demands, item, slots[1]), _demand(demands, item, slots[2]),
-            _demand(demands, item, slots[3]),
+            attributes[4], owner[0], user_usage, group_usage, owner[1], owner[2], fair_tree, association, machine,
+            dominant, _demand(demands, item, slots[0]), _demand(demands, item, slots[1]),
+            _demand(demands, item, slots[2]), _demand(demands, item, slots[3]),
         ),
     )  # fmt: skip
 
@@ -215,7 +216,7 @@ def plain_key_of(formula: int, now: float, submit: float, planned: float, proces
 
 
 #: What a formula receives instead of the variables that it does not mention.
-_UNMENTIONED = (np.nan,) * 17
+_UNMENTIONED = (np.nan,) * 18
 
 
 def _demand(demands: np.ndarray, item: int, resource: int) -> float:

@@ -1,0 +1,338 @@
+"""
+Nodes with counted processors: the operations of `swflow.scheduling.state.operations`, and the choice of a job's nodes.
+
+Sets of nodes are bits as in `swflow.scheduling.machine.allocation`.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from swflow.compiled.kernel import record
+from swflow.scheduling.machine.allocation import EMPTY, ONE, assign, clear, fill, lowest
+from swflow.scheduling.nodes import Nodes
+from swflow.scheduling.state import operations
+from swflow.scheduling.state.heap import ELEMENT
+from swflow.scheduling.state.layout import State
+
+#: Some processors of a node that a running job has, or will have, and the ``next`` part of the same job, -1 for none.
+PART = record("", "node processors next")
+
+#: Consecutive nodes with free processors, and the number of these.
+RUN = record("", "first last processors")
+
+#: A slot of a cycle's table: a time span in which the same nodes are not reserved, and the ``next`` slot, 0 for none.
+SLOT = record("begin end", "next")
+
+#: The number of jobs in ``ends``, of chosen parts and of slots, and the first spare part.
+HEAD = record("", "running chosen slots spare")
+
+#: Seconds between the barriers to which the first group of ends is aligned, and the span of this group; and the time
+#: that a job takes to end beyond its limit (`_will_run_test` and `_guess_job_end` in
+#: src/plugins/select/cons_common/job_test.c, KillWait in man slurm.conf).
+_FIRST_GROUP, _KILL_WAIT = 30.0, 30.0
+
+
+class NodeState(NamedTuple):
+    """The free processors of each node, the nodes of running jobs, and the table of a backfill cycle."""
+
+    sizes: np.ndarray  # the processors of each node
+    free: np.ndarray  # those that are free now
+    idle: np.ndarray  # the set of nodes with free processors
+    members: np.ndarray  # the sets of nodes that each partition may use
+    partition: np.ndarray  # the partition of each job
+    parts: np.ndarray  # the parts of all running jobs, and the spare ones
+    first: np.ndarray  # the first part of each running job
+    ends: np.ndarray  # the running jobs by planned end, in whole seconds
+    head: np.ndarray
+    chosen: np.ndarray  # the parts of the job that starts next
+    picked: np.ndarray  # the set of their nodes
+    usable: np.ndarray  # scratch: the set of nodes that a job may use
+    open: np.ndarray  # scratch: the set of nodes that are open to jobs in a pass
+    closed: np.ndarray  # scratch: whether each partition is closed in a pass
+    then: np.ndarray  # scratch: the processors of each node that are free when a job starts
+    runs: np.ndarray  # scratch: the consecutive nodes among those that a job may use
+    slots: np.ndarray  # the table of a cycle
+    unreserved: np.ndarray  # the set of nodes that are not reserved in each slot
+
+
+def new_node_state(nodes: Nodes, jobs: int, most_slots: int) -> NodeState:
+    """Return idle nodes; a cycle's table has at most ``most_slots`` slots when it gets another reservation."""
+    count, processors = nodes.sizes.size, int(nodes.sizes.sum())
+    words = (count + 63) >> 6
+    members = np.zeros((len(nodes.members), 8 * words), np.uint8)
+    packed = np.packbits(nodes.members, axis=1, bitorder="little")
+    members[:, : packed.shape[1]] = packed
+    sets = members.view(np.uint64)
+    parts = np.zeros(min(processors, count * max(jobs, 1)) + 1, PART)
+    parts["next"] = np.arange(1, parts.size + 1)
+    slots = min(most_slots, 2 * jobs + 1) + 1
+    return NodeState(
+        sizes=nodes.sizes,
+        free=nodes.sizes.copy(),
+        idle=sets[-1].copy(),
+        members=sets,
+        partition=nodes.partition,
+        parts=parts,
+        first=np.full(jobs, -1),
+        ends=np.empty(min(processors, jobs) + 1, ELEMENT),
+        head=np.zeros(1, HEAD),
+        chosen=np.zeros(count, PART),
+        picked=np.zeros(words, np.uint64),
+        usable=np.zeros(words, np.uint64),
+        open=np.zeros(words, np.uint64),
+        closed=np.zeros(len(sets), np.bool_),
+        then=np.zeros(count, np.int64),
+        runs=np.zeros(count, RUN),
+        slots=np.zeros(slots, SLOT),
+        unreserved=np.zeros((slots, words), np.uint64),
+    )
+
+
+# -- sets of nodes
+
+
+def has(nodes: np.ndarray, node: int) -> bool:
+    """Return whether a node is in a set."""
+    return (nodes[node >> 6] >> np.uint64(node & 63)) & ONE != EMPTY
+
+
+def keep(nodes: np.ndarray, other: np.ndarray) -> None:
+    """Remove the nodes that are not in another set from a set."""
+    for word in range(nodes.size):
+        nodes[word] &= other[word]
+
+
+def is_empty(nodes: np.ndarray) -> bool:
+    """Return whether a set has no nodes."""
+    for word in range(nodes.size):  # noqa: SIM110
+        if nodes[word] != EMPTY:
+            return False
+    return True
+
+
+def total(processors: np.ndarray, nodes: np.ndarray, others: np.ndarray) -> int:
+    """Return the sum of the processors of the nodes that are in both sets."""
+    found = 0
+    for index in range(nodes.size):
+        word = nodes[index] & others[index]
+        while word != EMPTY:
+            found += processors[(index << 6) + lowest(word)]
+            word &= word - ONE
+    return found
+
+
+# -- the choice of nodes
+
+
+def choose_nodes(machine: NodeState, free: np.ndarray, width: int) -> None:
+    """
+    Choose parts of the usable nodes for a job, given their free processors, which suffice.
+
+    Of the sets of consecutive nodes, Slurm takes the smallest one that suffices, or else the largest one and then
+    others. Of a set that suffices, it takes the node with the fewest processors that suffice alone, or else the nodes
+    in their order (`_eval_nodes` in src/plugins/select/cons_tres/job_test.c).
+    """
+    runs, size = machine.runs, _find_runs(machine, free)
+    machine.head[0].chosen = 0
+    machine.picked[:] = EMPTY
+    while width > 0:
+        best = 0
+        for k in range(1, size):
+            if _fits_better(runs[k].processors, runs[best].processors, width):
+                best = k
+        run = runs[best]
+        only = -1
+        for node in range(run.first, run.last + 1):
+            if free[node] >= width and (only < 0 or free[node] < free[only]):
+                only = node
+        if only >= 0:
+            _add_part(machine, only, width)
+            return
+        for node in range(run.first, run.last + 1):
+            if width > 0:
+                taken = min(free[node], width)
+                _add_part(machine, node, taken)
+                width -= taken
+        run.processors = 0
+
+
+def _fits_better(one: int, other: int, width: int) -> bool:
+    """Return whether one set of consecutive nodes is taken before another, by their numbers of free processors."""
+    if one >= width:
+        return other < width or one < other
+    return other < width and one > other
+
+
+def _find_runs(machine: NodeState, free: np.ndarray) -> int:
+    """Find the sets of consecutive usable nodes with free processors; return their number."""
+    runs, size, before = machine.runs, 0, -2
+    for index in range(machine.usable.size):
+        word = machine.usable[index]
+        while word != EMPTY:
+            node = (index << 6) + lowest(word)
+            word &= word - ONE
+            if free[node] == 0:
+                continue
+            if node > before + 1:
+                runs[size].first, runs[size].processors = node, 0
+                size += 1
+            runs[size - 1].last = node
+            runs[size - 1].processors += free[node]
+            before = node
+    return size
+
+
+def _add_part(machine: NodeState, node: int, processors: int) -> None:
+    head = machine.head[0]
+    machine.chosen[head.chosen].node = node
+    machine.chosen[head.chosen].processors = processors
+    head.chosen += 1
+    fill(machine.picked, node, node)
+
+
+# -- running jobs
+
+
+def _occupy(state: State, item: int, now: float) -> None:
+    machine = state.machine
+    head, parts = machine.head[0], machine.parts
+    machine.first[item] = -1
+    for k in range(head.chosen):
+        node, processors = machine.chosen[k].node, machine.chosen[k].processors
+        machine.free[node] -= processors
+        if machine.free[node] == 0:
+            clear(machine.idle, node, node)
+        part = head.spare
+        head.spare = parts[part].next
+        parts[part].node, parts[part].processors, parts[part].next = node, processors, machine.first[item]
+        machine.first[item] = part
+    _insert_end(state, item)
+
+
+def _release(state: State, item: int, now: float) -> None:
+    machine = state.machine
+    head, parts = machine.head[0], machine.parts
+    part = machine.first[item]
+    while part >= 0:
+        node, following = parts[part].node, parts[part].next
+        machine.free[node] += parts[part].processors
+        fill(machine.idle, node, node)
+        parts[part].next = head.spare
+        head.spare = part
+        part = following
+    _remove_end(state, item)
+
+
+def _extend(state: State, item: int, now: float) -> None:
+    _remove_end(state, item)
+    _insert_end(state, item)
+
+
+def _insert_end(state: State, item: int) -> None:
+    """Insert a job into the list of ends; ties go to the first job."""
+    head, ends = state.machine.head[0], state.machine.ends
+    end = float(math.floor(state.jobs[item].planned_end))
+    low, high = 0, head.running
+    while low < high:
+        middle = (low + high) >> 1
+        if ends[middle].time < end or (ends[middle].time == end and ends[middle].job < item):
+            low = middle + 1
+        else:
+            high = middle
+    for place in range(head.running, low, -1):
+        ends[place].time, ends[place].job = ends[place - 1].time, ends[place - 1].job
+    ends[low].time, ends[low].job = end, item
+    head.running += 1
+
+
+def _remove_end(state: State, item: int) -> None:
+    head, ends = state.machine.head[0], state.machine.ends
+    head.running -= 1
+    place = 0
+    while ends[place].job != item:
+        place += 1
+    for later in range(place, head.running):
+        ends[later].time, ends[later].job = ends[later + 1].time, ends[later + 1].job
+
+
+# -- plans
+
+
+def would_start(state: State, width: int, clock: float, later: float) -> float:
+    """
+    Return the time at which a job fits on the usable nodes, by the planned ends of running jobs.
+
+    Slurm lets the jobs on these nodes end in groups, the first of 30 s and each further one of at least twice the span,
+    and tests after each whether the job fits. Return infinity if it never does, or not until a time ``later``.
+    ``then`` of the machine's state has the free processors at the start.
+    """
+    machine = state.machine
+    running, then = machine.head[0].running, machine.then
+    for node in range(then.size):
+        then[node] = machine.free[node]
+    free = total(machine.free, machine.usable, machine.idle)
+    if free >= width:
+        return clock
+    if total(machine.sizes, machine.usable, machine.usable) < width:
+        return np.inf
+    barrier, span = np.inf, _FIRST_GROUP
+    place = 0
+    while place < running:
+        last = np.inf
+        while place < running:
+            end, released = machine.ends[place].time, _release_then(machine, machine.ends[place].job)
+            place += 1
+            if released > 0:
+                free += released
+                last = end
+                if barrier == np.inf:
+                    barrier = end + _FIRST_GROUP - (end + state.options[0].epoch) % _FIRST_GROUP
+                if place < running and machine.ends[place].time > barrier + span:
+                    break
+        if last > later:
+            return np.inf
+        if free >= width:
+            return last if last > clock else max(last + _KILL_WAIT, clock + 1)
+        span *= 2
+        while place < running and machine.ends[place].time > barrier + span:
+            span *= 2
+    return np.inf
+
+
+def _release_then(machine: NodeState, item: int) -> int:
+    """Release the usable processors of a running job in ``then``; return their number."""
+    released, part = 0, machine.first[item]
+    while part >= 0:
+        node, processors = machine.parts[part].node, machine.parts[part].processors
+        if has(machine.usable, node):
+            machine.then[node] += processors
+            released += processors
+        part = machine.parts[part].next
+    return released
+
+
+def _free_now(state: State) -> int:
+    return state.options[0].processors - state.counts[0].busy
+
+
+def _find(state: State, item: int, width: int, length: float, now: float) -> float:
+    assign(state.machine.usable, state.machine.members[state.machine.partition[item]])
+    return would_start(state, width, now, np.inf)
+
+
+def _can_begin(state: State, item: int) -> bool:
+    machine = state.machine
+    return total(machine.free, machine.members[machine.partition[item]], machine.idle) >= state.jobs[item].processors
+
+
+#: The implementation of the operations by nodes; only backfill slurm uses them.
+NODES: dict[Any, Any] = {
+    operations.occupy: _occupy,
+    operations.release: _release,
+    operations.extend: _extend,
+    operations.free_now: _free_now,
+    operations.find: _find,
+    operations.can_begin: _can_begin,
+}

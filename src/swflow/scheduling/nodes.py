@@ -1,0 +1,55 @@
+"""The nodes of a machine, and the nodes that each job may use."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from swflow.errors import SwflowError
+from swflow.jobs.table import Workload
+from swflow.scheduling.orders.fair_share import SELECT, Names
+from swflow.scheduling.scheduler import Scheduler
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """The nodes of a machine in their order; the last partition is that of jobs without one, which may use all."""
+
+    sizes: np.ndarray  # int64: the processors of each node
+    members: np.ndarray  # bool (partitions, nodes): the nodes that a partition may use
+    partition: np.ndarray  # int64: the partition of each job, a row of ``members``
+    names: tuple[str, ...]  # the names of the partitions, for errors
+
+
+def nodes_of(workload: Workload, jobs: pl.DataFrame, scheduler: Scheduler) -> Nodes | None:
+    """
+    Return the nodes of a scheduler for the jobs that are simulated; None if jobs are on no particular nodes.
+
+    Raises
+    ------
+    SwflowError
+        If no node is for the partition of a job.
+    """
+    if not scheduler.nodes:
+        return None
+    names, counts = Names(workload), [group["count"] for group in scheduler.nodes]
+    column = jobs["partition_id"] if "partition_id" in jobs.columns else pl.Series([None] * jobs.height, dtype=pl.Int64)
+    numbers: list[int] = column.drop_nulls().unique().sort().to_list()
+    members = np.ones((len(numbers) + 1, sum(counts)), np.bool_)
+    for group, end in zip(scheduler.nodes, np.cumsum(counts).tolist(), strict=True):
+        if "partition" in group:
+            named = {names.number_of("partition", name, "nodes: partition") for name in group["partition"]}
+            members[:-1, end - group["count"] : end] = np.isin(np.array(numbers), list(named)).reshape(-1, 1)
+    partition = column.replace_strict(numbers, range(len(numbers)), default=len(numbers), return_dtype=pl.Int64)
+    nowhere = np.flatnonzero(members.sum(axis=1)[partition.to_numpy()] == 0)
+    if nowhere.size:
+        number = names.shown("partition", column[int(nowhere[0])])
+        raise SwflowError(
+            f"nodes: partition: {nowhere.size:,} jobs of {workload.name} have no nodes, the first is job "
+            f"{jobs['job_id'][int(nowhere[0])]} with partition {number}; name it in nodes, or leave these jobs out "
+            f"{SELECT}"
+        )
+    shown = (*(f"partition {names.shown('partition', number)}" for number in numbers), "all nodes")
+    return Nodes(
+        np.repeat([group["processors"] for group in scheduler.nodes], counts), members, partition.to_numpy(), shown
+    )

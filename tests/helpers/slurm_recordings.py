@@ -1,0 +1,147 @@
+"""
+Recorded runs of a real Slurm (22.05, on daemons of one machine), and the simulation of the same jobs.
+
+`benchmarks/slurm_oracle.py` runs the traces, and packs what is needed of the recordings into `ARCHIVE`.
+"""
+
+import csv
+import io
+import re
+import tarfile
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+from scipy.stats import t as student
+
+from swflow.jobs.table import Workload
+from swflow.log.imported import write_log
+from swflow.log.importers.records import Site
+from swflow.log.importers.sacct import import_sacct
+from swflow.log.slurm.site_file import read_site
+from swflow.scheduling.scheduler import Scheduler
+from swflow.scheduling.simulate import simulate
+from swflow.workload.clean import open_workload
+
+#: The recordings: TRACE/RUN/FILE, as they are in the folder of benchmarks/slurm_oracle.py.
+ARCHIVE = Path(__file__).parents[1] / "data" / "slurm_recordings.tar.xz"
+
+#: The columns of sacct that the simulation needs.
+COLUMNS = (
+    "JobID", "User", "Account", "Partition", "QOS", "State", "Submit", "Eligible", "Start", "End", "Timelimit",
+    "ReqCPUS", "AllocCPUS",
+)  # fmt: skip
+
+#: The files of a run besides sacct.txt and sdiag.txt.
+OTHERS = ("slurm.conf", "qos.txt", "assoc.txt", "sprio.txt")
+
+#: The line of sdiag with the start of its statistics, seconds since 1970.
+_SINCE = re.compile(r"Data since.*\((\d+)\)")
+
+
+def unpack(folder: Path) -> None:
+    """Write the files of the recordings into a folder."""
+    with tarfile.open(ARCHIVE) as archive:
+        archive.extractall(folder, filter="data")
+
+
+def pack(folder: Path) -> None:
+    """Write what the simulation needs of the recordings in a folder; names of hosts and paths are left out."""
+    with tarfile.open(ARCHIVE, "w:xz", preset=9) as archive:
+        for run in runs_in(folder, "*"):
+            for name, text in _needed(run):
+                member = tarfile.TarInfo(f"{run.relative_to(folder).as_posix()}/{name}")
+                member.size = len(text.encode())
+                archive.addfile(member, io.BytesIO(text.encode()))
+
+
+def _needed(run: Path) -> Iterator[tuple[str, str]]:
+    """Yield the name and text of each file of a run."""
+    since = _SINCE.search((run / "sdiag.txt").read_text())
+    assert since is not None
+    yield "sdiag.txt", f"Data since ({since[1]})\n"
+    rows = csv.DictReader((run / "sacct.txt").read_text().splitlines(), delimiter="|")
+    yield (
+        "sacct.txt",
+        "".join("|".join(row) + "\n" for row in [COLUMNS, *([one[name] for name in COLUMNS] for one in rows)]),
+    )
+    for name in OTHERS:
+        yield name, (run / name).read_text()
+
+
+def runs_in(folder: Path, trace: str) -> list[Path]:
+    """Return the folders of the complete runs of a trace, sorted."""
+    return sorted(file.parent for file in folder.glob(f"{trace}/*/sacct.txt"))
+
+
+#: Seconds from the start of the daemon's threads to that of its statistics, before which `_slurmctld_background` in
+#: Slurm's controller.c sleeps.
+LEAD = 1
+
+
+class Recording(NamedTuple):
+    """A recorded run: its jobs, the scheduler, the outcomes, and when the daemon started (seconds since 1970)."""
+
+    workload: Workload
+    scheduler: Scheduler
+    recorded: pl.DataFrame
+    began: int
+
+    def moved(self, fraction: float) -> tuple[Workload, float]:
+        """Return the jobs with times from the daemon's start on, and a fraction of a second later; and that shift."""
+        later = int(self.workload.header["UnixStartTime"][0]) - self.began + fraction
+        jobs = self.workload.jobs.with_columns(pl.col("submit_time") + later)
+        header = {**self.workload.header, "UnixStartTime": [str(self.began)]}
+        return replace(self.workload, jobs=jobs, header=header), later
+
+
+def read_run(folder: Path) -> Recording:
+    """Return the recording in a folder, with the scheduler that swflow imports from its configuration."""
+    site = read_site(folder / "slurm.conf", qos=folder / "qos.txt", associations=folder / "assoc.txt")
+    imported = import_sacct(str(folder / "sacct.txt"), Site(site.processors))
+    log = folder / "log.parquet"
+    write_log(log, imported.fields, imported.header, imported.history)
+    workload = open_workload(log)
+    recorded, scheduler = simulate(workload, Scheduler(order="log")).sort("job_id"), Scheduler.of("site", site.options)
+    since = _SINCE.search((folder / "sdiag.txt").read_text())
+    assert since is not None
+    return Recording(workload, scheduler, recorded, int(since[1]) - LEAD)
+
+
+def compare(folder: Path, phases: int) -> list[pl.DataFrame]:
+    """
+    Return the waits of a run's jobs in Slurm and in swflow, by the job's position in the trace, for each phase.
+
+    The times of Slurm's passes, cycles and priorities depend on when its daemon started, which is the simulation's time
+    0. That start and the records are whole seconds, so that jobs may have been submitted up to a second earlier or
+    later after it; therefore they are simulated with shifts between -0.5 s and 0.5 s.
+    """
+    recording, tables = read_run(folder), []
+    recorded = recording.recorded
+    for phase in range(phases):
+        workload, later = recording.moved((phase + 0.5) / phases - 0.5)
+        simulated = simulate(workload, recording.scheduler).sort("job_id")
+        tables.append(
+            pl.DataFrame(
+                {
+                    "job_id": recorded["job_id"],
+                    "slurm": recorded["start_time"] - recorded["submit_time"],
+                    "swflow": simulated["start_time"] - simulated["submit_time"],
+                    "slurm_start": recorded["start_time"],
+                    "swflow_start": simulated["start_time"] - later,
+                }
+            )
+        )
+    return tables
+
+
+def interval(means: Iterable[float]) -> tuple[float, float]:
+    """Return the mean of the mean waits of runs, and half of its 95 % confidence interval; NaN for one run."""
+    values = np.array(list(means))
+    if values.size == 1:
+        return float(values[0]), float("nan")
+    half = student.ppf(0.975, values.size - 1) * values.std(ddof=1) / np.sqrt(values.size)
+    return float(values.mean()), float(half)

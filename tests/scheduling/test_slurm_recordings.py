@@ -1,0 +1,31 @@
+"""Backfill slurm against recorded runs of a real Slurm; benchmarks/slurm_oracle.py prints the whole comparison."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from helpers.slurm_recordings import compare, interval, runs_in, unpack
+
+#: Fractions of a second by which each run is simulated earlier or later than recorded.
+PHASES = 3
+
+#: The traces whose mean wait is inside the 95 % confidence interval of Slurm's runs.
+INSIDE = ("backfill-test", "user-limits")
+
+
+@pytest.fixture(scope="module")
+def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("recordings")
+    unpack(folder)
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trace", INSIDE)
+def test_mean_waits_are_inside_the_interval_of_slurms_runs(recordings: Path, trace: str):
+    tables = [compare(run, PHASES) for run in runs_in(recordings, trace)]
+    slurm, half = interval(one[0]["slurm"].mean() for one in tables)
+    swflow = np.mean([table["swflow"].mean() for one in tables for table in one])
+    assert len(tables) >= 4
+    assert abs(swflow - slurm) <= half, f"{swflow:.1f} s instead of {slurm:.1f} ± {half:.1f} s"
