@@ -6,7 +6,7 @@ import pytest
 from swflow.errors import SwflowError
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
-from swflow.studies.hardware import hardware_of
+from swflow.studies.hardware import fitting, hardware_of
 from swflow.studies.variants import Variant, read_nodes, read_processors, read_resource
 
 CLUSTERS = [
@@ -59,6 +59,55 @@ def test_nodes_of_partitions_that_share_a_machine():
     assert (machine.processors, options["resources"]) == (224, {"gpus": 12, "memory": 4000})
     options, machine = hardware_of(Variant("site", pool, read_processors("+50%")), workload())
     assert (machine.processors, options["resources"]) == (288, {"gpus": 12, "memory": 4500})
+
+
+NODES = {"backfill": "slurm", "nodes": [
+    {"count": 8, "processors": 16, "partition": ["cpu"]}, {"count": 4, "processors": 16, "partition": ["cpu", "gpu"]},
+]}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "counts"),
+    [
+        ({"nodes": read_nodes("+2")}, [8, 6]),
+        ({"nodes": read_nodes("gpu=8")}, [8, 8]),
+        ({"processors": read_processors("+50%")}, [12, 6]),
+        ({"processors": read_processors("gpu=-50%")}, [8, 2]),
+        ({"processors": read_processors("cpu=+32")}, [8, 6]),
+    ],
+)
+def test_groups_of_nodes_have_more_or_less_of_them(change, counts):
+    options, machine = hardware_of(Variant("site", NODES, **change), workload())
+    assert [group["count"] for group in options["nodes"]] == counts
+    assert machine.processors == 16 * sum(counts)
+
+
+def test_jobs_fit_on_the_nodes_of_their_partition():
+    wide = workload().jobs.with_columns(processors=pl.Series([192, 65]))
+
+    def kept(options: dict) -> list[int]:
+        some = Workload(wide, Machine.of(192), "log", {"Partition": ["1 cpu", "2 gpu"]})
+        return wide.filter(*fitting(some, options, some.machine))["job_id"].to_list()
+
+    assert kept(NODES) == [1]
+    assert kept({**NODES, "nodes": [{"count": 12, "processors": 16}]}) == [1, 2]
+    assert kept({**NODES, "limits": {"partition": {"cpu": {"processors": 128}, "gpu": {"processors": 99}}}}) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"nodes": read_nodes("9")}, "--nodes 9: site has 2 groups of nodes there; expected +2, -2 or a share"),
+        ({"nodes": read_nodes("gpus=+2")}, "--nodes gpus=+2: site has no partition 'gpus'; did you mean 'gpu'?"),
+        ({"nodes": read_nodes("gpu=-4")}, "--nodes gpu=-4: site: 0 nodes; expected at least 1"),
+        ({"processors": read_processors("gpu=+8")}, "site: 72 processors; expected whole nodes of 16"),
+        ({"resource": read_resource("gpus=+8")}, "site does not schedule gpus"),
+    ],
+)
+def test_impossible_nodes_are_one_line(change, words):
+    with pytest.raises(SwflowError) as error:
+        hardware_of(Variant("site", NODES, **change), workload())
+    assert words in str(error.value)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,8 @@ def hardware_of(variant: Variant, workload: Workload) -> tuple[Unchecked, Machin
     A change of a partition changes its cluster; the machine is the sum of its clusters. If partitions share one
     machine, the limit of the partition and the machine change by equal amounts. A share of the processors is a share of
     the nodes, so that GPUs and memory change with it; a number of processors leaves them as they are. Added nodes have
-    the processors and resources of `swflow.log.site.node_of`.
+    the processors and resources of `swflow.log.site.node_of`. A scheduler with ``nodes`` has more or less of those,
+    by default of the last group.
 
     Examples
     --------
@@ -33,7 +34,9 @@ def hardware_of(variant: Variant, workload: Workload) -> tuple[Unchecked, Machin
     options, machine = variant.options, workload.machine
     for what, change in variant.changes.items():
         where = f"--{what} {change}"
-        if options.get("clusters"):
+        if options.get("nodes"):
+            options, machine = _on_nodes(options, machine, what, change, f"{where}: {variant.scheduler}")
+        elif options.get("clusters"):
             options, machine = _in_clusters(options, machine, what, change, workload, f"{where}: {variant.scheduler}")
         else:
             options, machine = _in_pool(options, machine, what, change, workload, f"{where}: {variant.scheduler}")
@@ -68,6 +71,32 @@ def _in_clusters(
             cluster["resources"] = units
     total = sum(cluster["processors"] for cluster in clusters)
     return {**options, "clusters": clusters}, machine if total == machine.processors else Machine.of(total)
+
+
+def _on_nodes(options: Unchecked, machine: Machine, what: str, change: Change, where: str) -> tuple[Unchecked, Machine]:
+    """Return the options and the machine after a change of some groups of nodes."""
+    if change.resource:
+        raise _not_scheduled(where, change, ())
+    groups = [dict(group) for group in options["nodes"]]
+    chosen = [one for one in groups if not change.partition or change.partition in partitions_named(one)]
+    if not chosen:
+        known = dict.fromkeys(name for one in groups for name in partitions_named(one))
+        raise _no_partition(where, change.partition, list(known))
+    if change.amount.kind == "number" and len(chosen) > 1:
+        raise SwflowError(f"{where} has {len(chosen)} groups of nodes there; expected +2, -2 or a share such as +20%")
+    for group in chosen if change.amount.kind == "share" else chosen[-1:]:
+        each = group["processors"] if what == "processors" and change.amount.kind != "share" else 1
+        size = change.amount.of(group["count"] * each)
+        if size % each:
+            raise SwflowError(f"{where}: {size:,} processors; expected whole nodes of {each}, such as --nodes +2")
+        group["count"] = _at_least(size // each, 1, where, "nodes")
+    total = processors_on(groups)
+    return {**options, "nodes": groups}, machine if total == machine.processors else Machine.of(total)
+
+
+def processors_on(groups: Iterable[Unchecked]) -> int:
+    """Return the processors of groups of nodes."""
+    return sum(group["count"] * group["processors"] for group in groups)
 
 
 def _in_pool(
@@ -180,9 +209,9 @@ def _at_least(size: int, least: int, where: str, what: str) -> int:
     return size
 
 
-def partitions_named(cluster: Unchecked) -> list[str]:
-    """Return the names of the partitions that a cluster of a scheduler serves."""
-    names = cluster.get("partition")
+def partitions_named(part: Unchecked) -> list[str]:
+    """Return the names of the partitions that a cluster of a scheduler, or a group of its nodes, serves."""
+    names = part.get("partition")
     return [str(one) for one in (names if isinstance(names, list | tuple) else [names]) if one is not None]
 
 
@@ -275,11 +304,15 @@ def _of_partition(workload: Workload, sizes: Mapping[str, int], default: int) ->
 
 
 def _fits_in(workload: Workload, options: Unchecked, machine: Machine) -> pl.Expr:
-    """Return which jobs are no wider than the machine, or the cluster of their partition, or its limit."""
+    """Return which jobs are no wider than the machine, or the cluster or nodes of their partition, or its limit."""
     room: dict[str, int] = {}
+    groups = options.get("nodes") or ()
+    for name in {name for group in groups for name in partitions_named(group)}:
+        room[name] = processors_on(one for one in groups if name in (partitions_named(one) or [name]))
     for cluster in options.get("clusters") or ():
         room |= dict.fromkeys(partitions_named(cluster), cluster["processors"])
-    room |= {str(name): most for name, most in _processor_limits(options, "partition").items()}
+    for name, most in _processor_limits(options, "partition").items():
+        room[str(name)] = min(most, room.get(str(name), most) if groups else most)
     if not room or "partition_id" not in workload.jobs.columns:
         return pl.col("processors") <= machine.processors
     return pl.col("processors") <= _of_partition(workload, room, machine.processors)

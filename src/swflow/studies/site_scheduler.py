@@ -157,7 +157,8 @@ class SiteModel:
 def is_pool(options: Unchecked) -> bool:
     """Return whether a scheduler simulates all partitions as one machine without limits for them."""
     limited = "partition" in (options.get("limits") or {})
-    return options.get("order") != LOG and options.get("dispatch") != "partition" and not limited
+    on_nodes = any("partition" in group for group in options.get("nodes") or ())
+    return options.get("order") != LOG and options.get("dispatch") != "partition" and not (limited or on_nodes)
 
 
 def _merged(options: Unchecked, changes: Unchecked) -> Unchecked:
