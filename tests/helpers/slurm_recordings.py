@@ -81,6 +81,10 @@ def runs_in(folder: Path, trace: str) -> list[Path]:
 #: Slurm's controller.c sleeps.
 LEAD = 1
 
+#: Seconds from the end of a job's sleep, counted from its start, to the line `_job_complete` in slurmctld.log, on the
+#: machine of the recordings: the median of 1,023 jobs (the mean is 0.09).
+END_DELAY = 0.08
+
 
 class Recording(NamedTuple):
     """A recorded run: its jobs, the scheduler, the outcomes, and when the daemon started (seconds since 1970)."""
@@ -105,7 +109,9 @@ def read_run(folder: Path) -> Recording:
     log = folder / "log.parquet"
     write_log(log, imported.fields, imported.header, imported.history)
     workload = open_workload(log)
-    recorded, scheduler = simulate(workload, Scheduler(order="log")).sort("job_id"), Scheduler.of("site", site.options)
+    recorded = simulate(workload, Scheduler(order="log")).sort("job_id")
+    parameters = {**site.options.get("scheduler_parameters", {}), "end_delay": END_DELAY}
+    scheduler = Scheduler.of("site", {**site.options, "scheduler_parameters": parameters})
     since = _SINCE.search((folder / "sdiag.txt").read_text())
     assert since is not None
     return Recording(workload, scheduler, recorded, int(since[1]) - LEAD)

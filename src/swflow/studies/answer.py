@@ -21,7 +21,7 @@ from swflow.log.queues import queues_in_words, queues_of
 from swflow.log.site import GUESSED, SITE, node_of
 from swflow.scheduling.options import Unchecked
 from swflow.scheduling.scheduler import LOG
-from swflow.studies.hardware import partitions_named, resources_of
+from swflow.studies.hardware import partitions_named, processors_on, resources_of
 from swflow.studies.site_scheduler import SITE_QOS, SiteModel, is_pool
 from swflow.studies.variants import Change, Variant
 from swflow.studies.whatif import BASE, RECORDED, Answer, Row, supported
@@ -527,7 +527,8 @@ def guesses_in_words(question: Question) -> list[str]:
             f"Machine size ({guess}, which may be too few): {question.workload.machine.processors:,} processors. State "
             "it with --machine-processors N."
         )
-    clusters = sum(cluster["processors"] for cluster in question.base.options.get("clusters") or ())
+    base = question.base.options
+    clusters = sum(one["processors"] for one in base.get("clusters") or ()) or processors_on(base.get("nodes") or ())
     machine = question.workload.machine.processors
     if clusters and clusters != machine:
         found.append(
@@ -554,7 +555,7 @@ def _nodes_in_words(question: Question) -> list[str]:
     """Return the processors and resources of the nodes that variants add or remove."""
     found = {}
     for variant in question.variants:
-        if variant.nodes is not None:
+        if variant.nodes is not None and not variant.options.get("nodes"):  # which state their size
             jobs, name = question.workload.jobs, variant.nodes.partition
             numbers = [one.number for one in question.site.partitions if name in ("", one.name)]
             node = node_of(jobs.filter(pl.col("partition_id").is_in(numbers)) if name else jobs)
@@ -646,21 +647,17 @@ def options_in_words(options: Unchecked) -> str:
     'order sjf, backfill none'
     >>> options_in_words({"dispatch": "partition", "clusters": [{"partition": "cpu", "processors": 64}]})
     'order fcfs, backfill none, clusters cpu 64 processors'
-    >>> options_in_words({"backfill": "slurm", "nodes": [{"count": 6, "processors": 4, "partition": ["main"]}]})
-    'order fcfs, backfill slurm, nodes main 6 of 4 processors'
+    >>> options_in_words({"backfill": "slurm", "nodes": [{"count": 2, "processors": 4, "partition": ["a", "b"]}]})
+    'order fcfs, backfill slurm, 2 nodes of 4 processors for a+b'
     >>> options_in_words({"limits": {"partition": {"cpu": {"processors": 64}}, "user": {"jobs": 2}}})
     'order fcfs, backfill none, at most 64 processors in partition cpu, at most 2 jobs of each user'
     """
     if options.get("order") == LOG:
         return "the recorded schedule"
     shown = {"order": "fcfs", "backfill": "none"} | dict(options)
-    clusters = shown.pop("clusters", None) or ()
+    clusters, nodes = shown.pop("clusters", None) or (), shown.pop("nodes", None) or ()
     if clusters and shown.get("dispatch") == "partition":
         del shown["dispatch"]
-    nodes = [
-        f"{' or '.join(partitions_named(one))} {one['count']:,} of {one['processors']:,}".strip()
-        for one in shown.pop("nodes", None) or ()
-    ]
     resources = _units_in_words(shown.pop("resources", None))
     limits = _limits_in_words(shown.pop("limits", None))
     parts = [f"{name.replace('_', ' ')} {_value_in_words(value)}" for name, value in shown.items() if value is not None]
@@ -669,8 +666,11 @@ def options_in_words(options: Unchecked) -> str:
     sizes = [f"{'+'.join(partitions_named(one))} {one['processors']:,}".strip() for one in clusters]
     if sizes:
         parts.append(f"clusters {', '.join(sizes)} processors")
-    if nodes:
-        parts.append(f"nodes {', '.join(nodes)} processors")
+    parts += [
+        f"{one['count']:,} nodes of {one['processors']:,} processors{' for ' * bool(partitions_named(one))}"
+        f"{'+'.join(partitions_named(one))}"
+        for one in nodes
+    ]
     for one in clusters:
         units = _units_in_words(one.get("resources"))
         parts += [f"{'+'.join(partitions_named(one)) or 'a cluster'} has {units}"] if units else []

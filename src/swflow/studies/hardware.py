@@ -46,9 +46,14 @@ def hardware_of(variant: Variant, workload: Workload) -> tuple[Unchecked, Machin
     return options, machine
 
 
+def processors_on(groups: Iterable[Unchecked]) -> int:
+    """Return the processors of groups of nodes."""
+    return sum(group["count"] * group["processors"] for group in groups)
+
+
 def _of_nodes(groups: Sequence[Unchecked], machine: Machine) -> Machine:
     """Return the machine of some groups of nodes: the present one, if it has as many processors."""
-    total = sum(group["count"] * group["processors"] for group in groups)
+    total = processors_on(groups)
     return machine if total == machine.processors else Machine.of(total)
 
 
@@ -76,7 +81,7 @@ def _in_nodes(options: Unchecked, machine: Machine, what: str, change: Change, w
     else:
         group = max(chosen, key=lambda one: one["count"])
         each = 1 if what == "nodes" else group["processors"]
-        units = sum(one["count"] * (1 if what == "nodes" else one["processors"]) for one in chosen)
+        units = sum(one["count"] for one in chosen) if what == "nodes" else processors_on(chosen)
         added, rest = divmod(change.amount.of(units) - units, each)
         if rest:
             raise SwflowError(f"{where} has nodes of {each} processors; expected whole ones, such as --nodes +1")
@@ -329,7 +334,7 @@ def _fits_in(workload: Workload, options: Unchecked, machine: Machine) -> pl.Exp
     groups = options.get("nodes") or ()
     named = {name for one in groups for name in partitions_named(one)}
     for name in named.union(names_of(workload.header, "partition_id").values()) if groups else ():
-        room[name] = sum(one["count"] * one["processors"] for one in _serving(groups, name))
+        room[name] = processors_on(_serving(groups, name))
     for name, most in _processor_limits(options, "partition").items():
         room[str(name)] = min(most, room.get(str(name), most))
     if not room or "partition_id" not in workload.jobs.columns:
