@@ -259,6 +259,17 @@ def test_mappings_are_checked(tmp_path, mapping, words):
     assert words in str(caught.value) and "\n" not in str(caught.value)
 
 
+def test_words_for_the_status_of_a_table(tmp_path):
+    words = {"completed": 1, "cancelled": 5, "failed": 0, "timeout": 0}
+    words |= {word.upper(): status for word, status in words.items()} | {"1": 1, "0": 0, "5": 5, "Done": None}
+    words |= dict.fromkeys(("NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "BOOT_FAIL", "DEADLINE", "FAILED by 3"), 0)
+    frame = pl.DataFrame({"t": [1.0] * len(words), "state": [*words]})
+    log = table_of(tmp_path, frame, "columns: {submit_time: t, run_time: t, processors: t, status: state}")
+    assert log.fields["status"].to_list() == [*words.values()]
+    with pytest.raises(SwflowError, match=r"mapping.yaml: unknown key 'states'; did you mean 'status'"):
+        table_of(tmp_path, frame, "columns: {submit_time: t, run_time: t, processors: t}\nstates: {}")
+
+
 @pytest.mark.parametrize(
     ("delimiter", "expected"),
     [("';'", True), ("''", True), ("','", False), ("';;'", False), ("7", False), ("é", False)],
@@ -353,6 +364,7 @@ def sacct(tmp_path, *jobs: dict[str, str], site: Site | None = None, drop=(), **
         ({"ReqMem": "3Mn", "NNodes": "2"}, "requested_memory", 3 * 1024),
         ({"ReqMem": "3Mc"}, "requested_memory", 3 * 1024),
         ({"ReqMem": "3M", "AllocCPUS": ""}, "requested_memory", 1536), ({"ReqMem": "0"}, "requested_memory", None),
+        ({"ReqMem": "1Kc"}, "requested_memory", 1),
         ({"TotalCPU": "01:00:00"}, "average_cpu_time", 1800), ({"TotalCPU": "00:30.500"}, "average_cpu_time", 15.25),
         ({"AllocTRES": "gres/gpu=0"}, "gpus", 0), ({"ReqTRES": "gres/gpu=4"}, "gpus", 4),
         ({"Licenses": "a:2"}, "licenses", 2),
@@ -583,6 +595,12 @@ def test_values_of_the_grid_workloads_format(tmp_path, place, value, column, exp
     log = import_gwf(str(tmp_path / "log.gwf"), Site())
     assert log.fields.row(0, named=True)[column] == expected
     assert log.tally.notes == {} and log.tally.removed == {}
+
+
+def test_fields_between_tabs_may_be_empty(tmp_path):
+    (tmp_path / "log.gwf").write_text("1\t100\t5\t60\t2\t\t\t3\t\t\t1\n")
+    job = import_gwf(str(tmp_path / "log.gwf"), Site()).fields.row(0, named=True)
+    assert (job["requested_processors"], job["status"], job["requested_time"]) == (3, 1, None)
 
 
 def test_lines_of_the_grid_workloads_format_are_counted(tmp_path):
