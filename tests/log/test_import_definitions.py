@@ -241,6 +241,7 @@ def test_times_of_a_log_count_from_its_first_submission():
     assert "eligible_after" not in log.fields.columns  # a delay of 1 s is none
     assert log.header["UnixStartTime"] == ["1000000003"]
     assert log.header["StartTime"] == ["Sun Sep 09 01:46:43 UTC 2001"]
+    assert (log.header["Version"], log.header["Conversion"]) == (["2.2"], ["swflow import test"])
     assert log.header["MaxJobs"] == log.header["MaxRecords"] == ["3"]
     assert log.tally.removed == {"no submit time": (1, 4)}
     assert log.tally.notes == {"started before it was submitted": (1, 3)}

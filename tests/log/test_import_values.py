@@ -259,6 +259,14 @@ def test_mappings_are_checked(tmp_path, mapping, words):
     assert words in str(caught.value) and "\n" not in str(caught.value)
 
 
+def test_a_start_of_0_is_none_unless_the_log_begins_at_0(tmp_path):
+    """The start of a job that never started is its end."""
+    frame = pl.DataFrame({"t": [0.0, 5.0, 6.0], "s": [0.0, 0.0, 8.0], "e": [7.0, 9.0, 9.0]})
+    log = table_of(tmp_path, frame, "columns: {submit_time: t, start_time: s, end_time: e, processors: t}")
+    assert log.fields.select("wait_time", "run_time").rows() == [(0, 7), (4, 0), (2, 1)]
+    assert log.tally.notes["never started (kept, with a run time of 0)"] == (1, 3)
+
+
 def test_words_for_the_status_of_a_table(tmp_path):
     words = {"completed": 1, "cancelled": 5, "failed": 0, "timeout": 0}
     words |= {word.upper(): status for word, status in words.items()} | {"1": 1, "0": 0, "5": 5, "Done": None}
