@@ -393,6 +393,15 @@ def test_values_of_sacct(tmp_path, job, column, expected):
     assert sacct(tmp_path, job).fields.row(0, named=True).get(column) == expected
 
 
+def test_jobs_without_a_limit_are_noted_by_its_kind(tmp_path):
+    limits = ("UNLIMITED", "UNLIMITED", "Partition_Limit", "", "90")
+    log = sacct(tmp_path, *({"JobID": str(place), "Timelimit": limit} for place, limit in enumerate(limits, 1)))
+    assert {note: count for note, count in log.tally.notes.items() if "limit" in note} == {
+        "time limit UNLIMITED: the estimate is unknown": (2, 2),
+        "time limit Partition_Limit: the estimate is unknown (give --partition-limit)": (1, 4),
+    }
+
+
 def test_names_of_sacct(tmp_path):
     log = sacct(tmp_path, {"User": "", "Group": ""}, {"JobID": "2", "Account": "", "QOS": "Unknown"})
     named = {column: names_of(log.header, column) for column in ("user_id", "group_id", "unix_group_id", "queue_id")}
