@@ -11,7 +11,7 @@ from swflow.errors import SwflowError
 from swflow.log.importers.lines import Layout, matches, read_records
 from swflow.log.importers.records import ImportedLog, Site, Tally, make_log, read_key
 from swflow.log.importers.sacct import is_accounting, is_headless
-from swflow.log.importers.slurm import kilobytes, licenses, predecessors, seconds
+from swflow.log.importers.slurm import gpus, kilobytes, licenses, predecessors, seconds
 from swflow.log.importers.table import import_table
 
 # -- records of one line each
@@ -82,8 +82,9 @@ def test_records_equal_their_definition():
         for number in range(rng.randint(1, 5)):
             name, note = (rng.choice(texts) if rng.random() < 0.5 else "a" for _ in range(2))
             row = f"{number + 1}|{name}|{rng.choice(['', '4', '16'])}|{note}|{rng.choice(['', 'OK', 'OK', 'no'])}"
-            damage = rng.random()
-            rows.append(row[: rng.randint(0, len(row))] if damage < 0.1 else "\n" + row if damage < 0.2 else row)
+            row = row[: rng.randint(0, len(row))] if rng.random() < 0.1 else row
+            row = rng.choice("/:0x") + row if rng.random() < 0.15 else row
+            rows.append("\n" + row if rng.random() < 0.15 else row)
         text = "\n".join(rows) + rng.choice(["", "\n", "\n\n"])
         agrees = rng.choice([lambda record: True, lambda record: record["cpus"] != "4"])
         tally = Tally()
@@ -152,6 +153,17 @@ def test_amounts_of_memory_equal_their_definition():
             assert evaluated([text], lambda given: kilobytes(given, unit="")) == [3 * 1024.0**power], text
         assert evaluated(["2.5"], lambda given, unit=letter: kilobytes(given, unit=unit)) == [2.5 * 1024.0**power]
     assert evaluated(["2048", "2048b", "x", "1.5.2M"], lambda given: kilobytes(given, unit="")) == [2, 2, None, None]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("gres/gpu:a=2", 2), ("cpu=1,gres/gpu:a=2,gres/gpu:b=1", 3), ("gres/gpu:a=2,gres/gpu=5", 5), ("gres/gpu=0", 0),
+        ("cpu=1", None), ("gres/gpumem:a=7", None), ("", None),
+    ],
+)  # fmt: skip
+def test_gpus_are_the_total_or_the_sum_over_types(text, expected):
+    assert evaluated([text], gpus) == [expected]
 
 
 @pytest.mark.parametrize(
@@ -228,6 +240,7 @@ def test_times_of_a_log_count_from_its_first_submission():
     assert "eligible_after" not in log.fields.columns  # a delay of 1 s is none
     assert log.header["UnixStartTime"] == ["1000000003"]
     assert log.header["StartTime"] == ["Sun Sep 09 01:46:43 UTC 2001"]
+    assert (log.header["Version"], log.header["Conversion"]) == (["2.2"], ["swflow import test"])
     assert log.header["MaxJobs"] == log.header["MaxRecords"] == ["3"]
     assert log.tally.removed == {"no submit time": (1, 4)}
     assert log.tally.notes == {"started before it was submitted": (1, 3)}

@@ -259,6 +259,25 @@ def test_mappings_are_checked(tmp_path, mapping, words):
     assert words in str(caught.value) and "\n" not in str(caught.value)
 
 
+def test_a_start_of_0_is_none_unless_the_log_begins_at_0(tmp_path):
+    """The start of a job that never started is its end."""
+    frame = pl.DataFrame({"t": [0.0, 5.0, 6.0], "s": [0.0, 0.0, 8.0], "e": [7.0, 9.0, 9.0]})
+    log = table_of(tmp_path, frame, "columns: {submit_time: t, start_time: s, end_time: e, processors: t}")
+    assert log.fields.select("wait_time", "run_time").rows() == [(0, 7), (4, 0), (2, 1)]
+    assert log.tally.notes["never started (kept, with a run time of 0)"] == (1, 3)
+
+
+def test_words_for_the_status_of_a_table(tmp_path):
+    words = {"completed": 1, "cancelled": 5, "failed": 0, "timeout": 0}
+    words |= {word.upper(): status for word, status in words.items()} | {"1": 1, "0": 0, "5": 5, "Done": None}
+    words |= dict.fromkeys(("NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "BOOT_FAIL", "DEADLINE", "FAILED by 3"), 0)
+    frame = pl.DataFrame({"t": [1.0] * len(words), "state": [*words]})
+    log = table_of(tmp_path, frame, "columns: {submit_time: t, run_time: t, processors: t, status: state}")
+    assert log.fields["status"].to_list() == [*words.values()]
+    with pytest.raises(SwflowError, match=r"mapping.yaml: unknown key 'states'; did you mean 'status'"):
+        table_of(tmp_path, frame, "columns: {submit_time: t, run_time: t, processors: t}\nstates: {}")
+
+
 @pytest.mark.parametrize(
     ("delimiter", "expected"),
     [("';'", True), ("''", True), ("','", False), ("';;'", False), ("7", False), ("é", False)],
@@ -347,12 +366,13 @@ def sacct(tmp_path, *jobs: dict[str, str], site: Site | None = None, drop=(), **
         ({"ReqCPUS": "0"}, "requested_processors", None),
         ({"ReqCPUS": "1"}, "requested_processors", 1),
         ({"AllocCPUS": "", "AllocTRES": "cpu=3"}, "allocated_processors", 3),
-        ({"AllocTRES": "mem=3000K"}, "memory", 3), ({"ReqTRES": "mem=3M"}, "memory", 3),
+        ({"AllocTRES": "mem=3000K"}, "memory", 3), ({"AllocTRES": "mem=1025K"}, "memory", 2), ({"ReqTRES": "mem=3M"}, "memory", 3),
         ({"ReqMem": "3M"}, "memory", 3),
         ({"ReqMem": "3Mc"}, "memory", 6), ({"ReqMem": "3Mn", "NNodes": "2"}, "memory", 6), ({}, "memory", None),
         ({"ReqMem": "3Mn", "NNodes": "2"}, "requested_memory", 3 * 1024),
         ({"ReqMem": "3Mc"}, "requested_memory", 3 * 1024),
         ({"ReqMem": "3M", "AllocCPUS": ""}, "requested_memory", 1536), ({"ReqMem": "0"}, "requested_memory", None),
+        ({"ReqMem": "1Kc"}, "requested_memory", 1),
         ({"TotalCPU": "01:00:00"}, "average_cpu_time", 1800), ({"TotalCPU": "00:30.500"}, "average_cpu_time", 15.25),
         ({"AllocTRES": "gres/gpu=0"}, "gpus", 0), ({"ReqTRES": "gres/gpu=4"}, "gpus", 4),
         ({"Licenses": "a:2"}, "licenses", 2),
@@ -371,6 +391,15 @@ def sacct(tmp_path, *jobs: dict[str, str], site: Site | None = None, drop=(), **
 )  # fmt: skip
 def test_values_of_sacct(tmp_path, job, column, expected):
     assert sacct(tmp_path, job).fields.row(0, named=True).get(column) == expected
+
+
+def test_jobs_without_a_limit_are_noted_by_its_kind(tmp_path):
+    limits = ("UNLIMITED", "UNLIMITED", "Partition_Limit", "", "90")
+    log = sacct(tmp_path, *({"JobID": str(place), "Timelimit": limit} for place, limit in enumerate(limits, 1)))
+    assert {note: count for note, count in log.tally.notes.items() if "limit" in note} == {
+        "time limit UNLIMITED: the estimate is unknown": (2, 2),
+        "time limit Partition_Limit: the estimate is unknown (give --partition-limit)": (1, 4),
+    }
 
 
 def test_names_of_sacct(tmp_path):
@@ -411,7 +440,7 @@ def test_runs_of_heterogeneous_jobs(tmp_path):
         tmp_path,
         part(0, 10, 20, ReqMem="3Mc", Eligible="2024-01-08T08:02:00", AllocTRES="gres/gpu=1"),
         part(1, 12, 18, AllocCPUS="6", ReqMem="7Mc", Eligible="2024-01-08T08:05:00", Suspended="00:01:00", NNodes="3"),
-        part(0, 20, 30), part(1, 20, 30),
+        part(0, 20, 30), part(1, 20, 30, Submit="2024-01-08T08:01:00"),
         {"JobID": "6+0", "AllocCPUS": "1"}, {"JobID": "6+1", "Elapsed": "01:00:09"},
         {"JobID": "7+0", "ReqMem": "4Mc"}, {"JobID": "7+1", "AllocCPUS": "3"},
     )  # fmt: skip
@@ -423,6 +452,62 @@ def test_runs_of_heterogeneous_jobs(tmp_path):
     assert log.fields["eligible_after"].to_list() == [300, None, None, None]
     assert log.history[0]["notes"]["further runs of requeued jobs"] == 1
     assert log.history[0]["notes"]["suspended for a while"] == 1
+
+
+def test_a_component_that_overlaps_its_run_begins_no_other_one(tmp_path):
+    rows = [("5+0", "10:00", "20:00"), ("5+1", "12:00", "18:00"), ("5+0", "19:00", "30:00"), ("5+1", "29:00", "40:00")]
+    jobs = [
+        {"JobID": job, "Start": f"2024-01-08T08:{start}", "End": f"2024-01-08T08:{end}"} for job, start, end in rows
+    ]
+    log = sacct(tmp_path, *jobs, drop=["Suspended", "Elapsed"])
+    assert log.fields.select("wait_time", "run_time", "allocated_processors").rows() == [(600, 1800, 8)]
+    never = {"State": "CANCELLED", "Start": "Unknown", "Elapsed": "0"}
+    log = sacct(tmp_path, {"JobID": "5+0"} | never, {"JobID": "5+1"} | never)
+    assert log.fields.select("wait_time", "run_time", "requested_processors").rows() == [(4200, 0, 4)]
+
+
+def test_the_end_of_a_run_follows_from_its_start(tmp_path):
+    first = {"End": "Unknown", "Elapsed": "10:00"}
+    again = {"Start": "2024-01-08T10:00:00", "End": "2024-01-08T11:00:00"}
+    for suspended, waited in (("05:00", 5700), ("", 6000)):
+        log = sacct(tmp_path, first | {"Suspended": suspended}, again)
+        assert log.fields["wait_time"].to_list() == [600, waited]
+
+
+def test_notes_on_jobs_with_resources_and_texts(tmp_path):
+    log = sacct(
+        tmp_path, {"AllocTRES": "gres/gpu=0"}, {"JobID": "2", "AllocTRES": "gres/gpu=1,license/a=1"},
+        {"JobID": "3", "Licenses": "a:1", "Suspended": "00:01", "Elapsed": "59:59"}, {"JobID": "4", "State": "B"},
+        {"JobID": "5", "State": "A"}, {"JobID": "6", "State": "C"}, {"JobID": "7", "State": "A"},
+    )  # fmt: skip
+    assert log.tally.notes == {
+        "jobs with GPUs": (1, 3), "jobs with licenses": (2, 3), "suspended for a while": (1, 4),
+        "unknown state 'B'": (1, 5), "unknown state 'A'": (2, 6), "unknown state 'C'": (1, 7),
+    }  # fmt: skip
+    assert [note for note in log.tally.notes if "state" in note] == [f"unknown state {state!r}" for state in "BAC"]
+
+
+def test_amounts_of_processors_that_are_several_cpus(tmp_path):
+    job = {"AllocCPUS": "7", "ReqCPUS": "5", "ReqMem": "3Mc", "TotalCPU": "00:14"}
+    log = sacct(tmp_path, job, {"JobID": "1.0", "MaxRSS": "21K", "NTasks": "1"}, cpus_per_processor=2)
+    found = log.fields.row(0, named=True)
+    assert (found["allocated_processors"], found["requested_processors"]) == (4, 3)
+    assert (found["requested_memory"], found["used_memory"], found["average_cpu_time"]) == (6 * 1024, 6, 4)
+
+
+def test_dependencies_that_are_not_modelled_are_counted(tmp_path):
+    names = "JobID|State|Submit|Start|End|AllocCPUS|SubmitLine"
+    times = "COMPLETED|2024-01-08T08:00:00|2024-01-08T08:10:00|2024-01-08T09:10:00|1"
+    options = ("", "-d singleton", "-d afterok:1", "--dependency=after:1,afterok:1")
+    rows = [f"{number}|{times}|sbatch {text} x" for number, text in enumerate(options, 1)]
+    (tmp_path / "sacct.txt").write_text("\n".join([names, *rows]) + "\n")
+    log = import_sacct(str(tmp_path / "sacct.txt"), Site())
+    assert log.fields["depends_on"].to_list() == [None, None, [1], [1]]
+    assert log.tally.notes["jobs that depend on others"] == (2, 4)
+    assert log.tally.notes["dependencies that are not modelled (after, singleton, alternatives with ?; left out)"] == (
+        2,
+        3,
+    )
 
 
 def test_runs_of_a_requeued_job(tmp_path):
@@ -457,19 +542,22 @@ def test_times_of_a_repeated_hour_equal_their_definition(tmp_path):
     for number in range(60):
         begin = 1698539400 + 60 * rng.randint(-90, 90)  # around 2:30 summer time
         moments = [begin, begin + 60 * rng.choice([0, 5, 30, 70])]
-        moments.append(moments[1] + 60 * rng.choice([1, 20, 60, 130]))
+        suspended = rng.choice([0, 0, 600])
+        moments.append(moments[1] + 60 * rng.choice([1, 20, 60, 130]) + suspended)
         local = [datetime.fromtimestamp(moment, zone) for moment in moments]
         submit, start, end = ([int(one.replace(fold=fold).timestamp()) for fold in (0, 1)] for one in local)
         seconds_run = moments[2] - moments[1]
         way = min(
-            ((0, 0), (1, 1), (0, 1), (1, 0)),
+            ((0, 0), (1, 1), (0, 1)),
             key=lambda ab: abs(end[ab[1]] - start[ab[0]] - seconds_run) + (start[ab[0]] < submit[0]),
         )
+        seconds_run -= suspended
         started = start[way[0]]
         expected.append((started - (submit[1] if submit[1] <= started else submit[0]), seconds_run))
         texts = dict(zip(("Submit", "Start", "End"), (one.strftime("%Y-%m-%dT%H:%M:%S") for one in local), strict=True))
         elapsed = f"{seconds_run // 3600}:{seconds_run // 60 % 60:02}:00"
-        jobs.append({"JobID": str(number), "Elapsed": elapsed, "Eligible": texts["Submit"]} | texts)
+        spans = {"Elapsed": elapsed, "Suspended": f"{suspended // 60}:00" if suspended else ""}
+        jobs.append({"JobID": str(number), "Eligible": texts["Submit"]} | spans | texts)
     log = sacct(tmp_path, *jobs, site=Site(time_zone="Europe/Stockholm"))
     found = {row[0]: row[1:] for row in log.fields.select("site_job_id", "wait_time", "run_time").rows()}
     assert [found[str(number)] for number in range(60)] == expected
@@ -508,7 +596,7 @@ UNSET, INFINITE = {"set": False, "infinite": False, "number": 7}, {"set": True, 
         ({"required": {"CPUs": 2, "memory_per_node": 8}, "allocation_nodes": 2}, "memory", 16),
         ({"required": {"CPUs": 2, "memory": 8}, "allocation_nodes": 2}, "requested_memory", 8192),
         ({"required": {"CPUs": 2, "memory_per_cpu": UNSET, "memory": 8}, "allocation_nodes": 1}, "memory", 8),
-        ({"required": {"CPUs": 2}}, "memory", None), ({"state": "FAILED"}, "status", 0),
+        ({"required": {"CPUs": 2}}, "memory", None), ({"state": "TIMEOUT"}, "status", 0),
         ({"state": ["TIMEOUT"]}, "status", 0), ({"state": {"current": "CANCELLED"}}, "status", 5),
         ({"time": JSON["time"] | {"limit": 5}}, "requested_time", 300),
         ({"time": JSON["time"] | {"limit": INFINITE}}, "requested_time", None),
@@ -583,6 +671,12 @@ def test_values_of_the_grid_workloads_format(tmp_path, place, value, column, exp
     log = import_gwf(str(tmp_path / "log.gwf"), Site())
     assert log.fields.row(0, named=True)[column] == expected
     assert log.tally.notes == {} and log.tally.removed == {}
+
+
+def test_fields_between_tabs_may_be_empty(tmp_path):
+    (tmp_path / "log.gwf").write_text("1\t100\t5\t60\t2\t\t\t3\t\t\t1\n")
+    job = import_gwf(str(tmp_path / "log.gwf"), Site()).fields.row(0, named=True)
+    assert (job["requested_processors"], job["status"], job["requested_time"]) == (3, 1, None)
 
 
 def test_lines_of_the_grid_workloads_format_are_counted(tmp_path):

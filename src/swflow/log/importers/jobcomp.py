@@ -71,8 +71,7 @@ def _values(record: str) -> dict[str, str]:
     for match in _KEY.finditer(record):
         place = _KEYS.index(match[1])
         before = max((found for key, found in longest.items() if key < place), key=_rank, default=())
-        if len(before) + 1 >= len(longest.get(place, ())):
-            longest[place] = (*before, match)
+        longest[place] = (*before, match)  # never shorter than the one that it replaces
     return values_of(record, max(longest.values(), key=_rank, default=()))
 
 

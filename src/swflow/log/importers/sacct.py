@@ -342,7 +342,7 @@ def _timed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
     misfits = {
         (a, b): (pl.col(f"end_{b}") - pl.coalesce(f"start_{a}", f"end_{a}") - span).abs().fill_null(0)
         + pl.when(pl.coalesce(f"start_{a}", f"end_{a}") < pl.col("submit_0")).then(1).otherwise(0)
-        for a, b in ((0, 0), (1, 1), (0, 1), (1, 0))
+        for a, b in ((0, 0), (1, 1), (0, 1))  # an end is not before its start
     }
     best = pl.min_horizontal(*misfits.values())
     start, end = pl.col("start_0"), pl.col("end_0")
@@ -577,7 +577,7 @@ def _with_submission(jobs: pl.DataFrame, tally: Tally) -> pl.DataFrame:
     arrays = set(jobs["array"].drop_nulls().unique())
     rows = [(line, [f"{one}_*" if one in arrays else one for one in ids]) for line, ids, _ in found if ids]
     table = pl.DataFrame(rows, {"line": pl.Int64, "depends_on": pl.List(pl.String)}, orient="row")
-    jobs = jobs.join(table, on="line", how="left", maintain_order="left")
+    jobs = jobs.join(table, on="line", how="left")
     tally.note(jobs, DEPENDENCIES, pl.col("depends_on").is_not_null())
     return jobs
 
@@ -608,7 +608,7 @@ def _components_together(jobs: pl.DataFrame, tally: Tally) -> pl.DataFrame:
     memory = pl.col("requested_memory")
     processors = pl.when(memory.is_not_null()).then(pl.coalesce("allocated", "requested"))
     span = pl.col("end").max() - pl.col("start").min() - pl.col("suspended_time").max().fill_null(0)
-    together = parts.group_by("cluster", "leader", "run", maintain_order=True).agg(
+    together = parts.group_by("cluster", "leader", "run").agg(
         *(pl.when(pl.col(name).count() > 0).then(pl.col(name).sum()).alias(name) for name in sums),
         pl.col("submit").min(),
         pl.col("eligible").max(),
@@ -631,11 +631,11 @@ def _with_runs(parts: pl.DataFrame) -> pl.DataFrame:
     A component belongs to the previous run if it overlaps with that run, or if the run lacks this component;
     otherwise it begins another run.
     """
-    parts = parts.sort("cluster", "leader", pl.coalesce("start", "end"), "line", maintain_order=True)
+    parts = parts.sort("cluster", "leader", pl.coalesce("start", "end"), "line")
     runs: list[int] = []
     job, run, ended, seen = None, 0, float("-inf"), set[int]()
     for row in parts.select("cluster", "leader", "component", "start", "end").iter_rows():
-        begin, end = (time if time is not None else float("-inf") for time in (row[3] or row[4], row[4] or row[3]))
+        begin, end = row[3] or row[4], row[4] or row[3]
         if row[:2] != job:
             job, run, ended, seen = row[:2], 0, float("-inf"), set()
         elif begin >= ended and row[2] in seen:
@@ -662,7 +662,7 @@ def _limited(jobs: pl.DataFrame, tally: Tally, limits: Mapping[str, float]) -> p
 
 def _requeued(jobs: pl.DataFrame, tally: Tally) -> pl.DataFrame:
     """Set the submit time of every further run of a job to the end of the run before it, at the earliest."""
-    jobs = jobs.sort("start", "line", maintain_order=True)
+    jobs = jobs.sort("start", "line")
     before = pl.col("end").shift(1).over("cluster", "jobid")
     further = pl.col("line").cum_count().over("cluster", "jobid") > 1
     again = further & (before <= pl.col("start"))
