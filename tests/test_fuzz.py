@@ -37,7 +37,8 @@ OFTEN: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
         {}, ("column cancelled_after", "column depends_on", "backfill", "clusters", "event_order", "unavailable")
     ),
     "plans ahead": (
-        {"column cancelled_after": "some"}, ("clusters", "dispatch", "shapes", "backfill", "event_order", "prediction")
+        {"column cancelled_after": "some", "clusters": "several", "dispatch": "earliest-start"},
+        ("backfill", "order", "event_order", "prediction", "estimates", "resources"),
     ),
     "periods": (
         {"backfill": "slurm", "order": "slurm-multifactor", "priority": "calc_period"},
@@ -59,6 +60,17 @@ OFTEN: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
         {"backfill": "conservative"},
         ("allocation", "order", "event_order", "unavailable", "resources", "shapes", "prediction", "limits"),
     ),
+    "overdue": (
+        {"backfill": "conservative", "event_order": "per-event"},
+        ("order", "resources", "column resources", "unavailable", "prediction", "estimates"),
+    ),
+    "dependents": (
+        {"backfill": "easy", "column depends_on": "some", "backfill_order": "fcfs"},
+        ("order", "event_order", "allocation", "resources", "column resources", "clusters"),
+    ),
+    "molded on clusters": (
+        {"shapes": "start", "clusters": "several", "dispatch": "least-loaded"}, ("order", "backfill", "prediction")
+    ),
     "idle": (
         {"allocation": "longest-idle"},
         ("backfill", "reservations", "order", "backfill_order", "event_order", "unavailable", "clusters", "prediction"),
@@ -68,7 +80,7 @@ OFTEN: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
         ("reservations", "order", "backfill_order", "event_order", "unavailable", "shapes", "prediction", "clusters"),
     ),
     "reservations": (
-        {"backfill": "easy", "reservations": "3"},
+        {"backfill": "easy", "reservations": "2"},
         ("order", "backfill_order", "event_order", "unavailable", "resources", "column resources", "prediction"),
     ),
     "sets": (

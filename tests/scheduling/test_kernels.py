@@ -54,6 +54,20 @@ def test_seeded_workloads_have_the_schedule_of_the_slow_simulator(backfill: str,
         assert by_kernel(jobs, machine, **options) == by_naive(jobs, machine, **options), (jobs, machine, options)
 
 
+def test_backfilled_jobs_delay_no_reservation_of_several():
+    rng = random.Random(7)
+    for _ in range(60):
+        machine, submit, jobs = rng.randint(6, 16), 0.0, []
+        for _ in range(20):
+            submit += rng.choice([0, 0, 0, 1, 4])
+            run = float(rng.choice([2, 5, 9, rng.randint(1, 40)]))
+            width = rng.choice([1, 2, 3, machine - 1, rng.randint(1, machine)])
+            jobs.append((submit, run, run + rng.choice([0, 0, 1, 7]), width, 0))
+        options: dict[str, Any] = {"backfill": "lookahead", "lookahead": rng.choice([2, 3, 4])}
+        options["backfill_order"] = rng.choice(["fcfs", "sjf"])
+        assert by_kernel(jobs, machine, **options) == by_naive(jobs, machine, **options), (jobs, machine, options)
+
+
 def repeated(rng: random.Random, jobs: Jobs) -> Jobs:
     """Return the jobs, some of them several times in a row, as in a scaled workload."""
     return [job for job in jobs for _ in range(rng.choice([1, 1, 2, 3, 12]))]
@@ -340,20 +354,18 @@ def test_a_plan_of_small_blocks_finds_what_a_scan_finds(small_blocks: None):
             start = min(starts, default=before)
             if turn % 60 < 40 and before == math.inf:
                 spans.append((start, start + length, width))
-            elif spans:  # a job leaves, or ends before its planned end
+                add(free, start, -width)
+                add(free, start + length, width)
+            elif spans and turn % 60 >= 40:  # a job leaves, or ends before its planned end
                 start, end, width = spans.pop(rng.randrange(len(spans)))
                 if end > now:
                     add(free, max(start, now), width)
                     add(free, end, -width)
-                continue
-            else:
-                continue
-            add(free, start, -width)
-            add(free, start + length, width)
             most = max(most, require_sound(free))
-            if turn % 3 == 0:
+            if turn % 3 == 0 or turn % 60 >= 45:  # the plan nearly empties
                 now += rng.choice([0.0, 1.0, 7.0])
                 pass_by(free, now)
+                require_sound(free)
                 spans[:] = [span for span in spans if span[1] > now]
         assert most > 3
 
@@ -538,6 +550,7 @@ def rounds_of_moves(machine: int, turns: int) -> tuple[int, int, int]:
         now = 2.0 * turn
         for each in (free, plain):
             pass_by(each, now)
+        require_sound(free)
         running = [job for job in [*running, *jobs] if job[2] <= now < job[2] + job[1]]
         jobs = [job for job in jobs if job[2] > now]
         while len(jobs) < count:

@@ -275,7 +275,6 @@ def _happen_alone(states: State, arrivals: Arrivals, now: float, dispatch: int) 
         elif is_open and _end_window(state, now):
             due = True
             is_open = False
-        settle(state, now, False)
         arrivals.due[cluster] = due
     if is_open:
         _cancel_next(states, arrivals, now)
