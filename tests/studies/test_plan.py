@@ -10,7 +10,7 @@ import yaml
 from swflow.cli import app
 from swflow.errors import SwflowError
 from swflow.log.catalogue import load_catalogue
-from swflow.scheduling.scheduler import CHOICES, Scheduler
+from swflow.scheduling.options import CHOICES, OPTIONS
 from swflow.studies.plan import (
     check_schedulers,
     command_options,
@@ -249,7 +249,7 @@ def test_configs_fit_the_schema_and_the_catalogue(file):
 
 def test_schema_and_code_have_the_same_options():
     schedulers = SCHEMA["properties"]["schedulers"]["additionalProperties"]["properties"]
-    assert schedulers.keys() == {"title", *Scheduler(resources={}).to_dict()}
+    assert schedulers.keys() == {"title", *OPTIONS}
     for option, choices in CHOICES.items():
         known = set(schedulers[option]["enum"])
         assert known == choices.keys() - {"log"}
