@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from swflow.scheduling.machine.allocation import EMPTY, assign, is_within, remove
-from swflow.scheduling.machine.nodes import choose_nodes, is_empty, keep, total, would_start
+from swflow.scheduling.machine.nodes import choose_nodes, is_empty, keep, look_ahead, may_suffice, total, would_start
 from swflow.scheduling.state.accounts import at_limit, forget_tests, may_test
 from swflow.scheduling.state.changes import begin, is_limited
 from swflow.scheduling.state.layout import State
@@ -93,8 +93,9 @@ def _plan(state: State, item: int, now: float, clock: float) -> int:
     found, later = _UNTESTED, clock
     while later < np.inf:
         earliest = later
-        later = _find_usable(state, item, earliest, earliest + job.planned)
-        if is_empty(machine.usable):
+        needed = job.processors if found == _TESTED else 1
+        later = _find_usable(state, item, earliest, needed)
+        if not may_suffice(machine, needed):
             continue
         found = _TESTED
         if is_limited(state, item):
@@ -108,6 +109,7 @@ def _plan(state: State, item: int, now: float, clock: float) -> int:
             continue
         if start > clock + options.window:
             break
+        look_ahead(machine)
         choose_nodes(machine, machine.then, job.processors)
         first, last = _slot(state, start), _slot(state, start + job.planned)
         last = max(last, first + options.resolution)
@@ -127,16 +129,17 @@ def _slot(state: State, time: float) -> float:
     return math.floor((time + options.epoch) / options.resolution) * options.resolution - options.epoch
 
 
-def _find_usable(state: State, item: int, begin: float, end: float) -> float:
+def _find_usable(state: State, item: int, begin: float, needed: int) -> float:
     """
-    Find the nodes of a job's partition that are not reserved from ``begin`` to ``end``, inclusive.
+    Find the nodes of a job's partition that are not reserved if it starts at a time, until its end, inclusive.
 
-    Return the first end of a slot after which another node is unreserved; infinity if there is none.
+    Return the first end of a slot after which another node is unreserved; infinity if there is none. If that is known,
+    the search ends when the nodes cannot have as many processors as ``needed``.
     """
     machine = state.machine
     slots, usable, members = machine.slots, machine.usable, machine.members[machine.partition[item]]
     assign(usable, members)
-    later, slot = np.inf, 0
+    end, later, slot = begin + state.jobs[item].planned, np.inf, 0
     while True:
         following_slot = slots[slot].next
         if slots[slot].end > begin:
@@ -145,6 +148,8 @@ def _find_usable(state: State, item: int, begin: float, end: float) -> float:
             if slots[slot].begin > end:
                 return later
             keep(usable, machine.unreserved[slot])
+            if later < np.inf and not may_suffice(machine, needed):
+                return later
         if following_slot == 0:
             return later
         slot = following_slot

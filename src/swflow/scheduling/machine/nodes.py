@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from swflow.compiled.kernel import record
-from swflow.scheduling.machine.allocation import EMPTY, ONE, assign, clear, fill, lowest
+from swflow.scheduling.machine.allocation import EMPTY, ONE, assign, clear, fill, lowest, size_of
 from swflow.scheduling.nodes import Nodes
 from swflow.scheduling.state import operations
 from swflow.scheduling.state.heap import ELEMENT
@@ -25,8 +25,9 @@ RUN = record("", "first last processors")
 #: A slot of a cycle's table: a time span in which the same nodes are not reserved, and the ``next`` slot, 0 for none.
 SLOT = record("begin end", "next")
 
-#: The number of jobs in ``ends``, of chosen parts and of slots, and the first spare part.
-HEAD = record("", "running chosen slots spare")
+#: The number of jobs in ``ends``, of chosen parts and of slots, the first spare part, the processors of the largest
+#: node, and how many of the jobs in ``ends`` end before a job starts by `would_start`.
+HEAD = record("", "running chosen slots spare largest ended")
 
 #: Seconds between the barriers to which the first group of ends is aligned, and the span of this group; and the time
 #: that a job takes to end beyond its limit (`_will_run_test` and `_guess_job_end` in
@@ -67,7 +68,8 @@ def new_node_state(nodes: Nodes, jobs: int, most_slots: int) -> NodeState:
     sets = members.view(np.uint64)
     parts = np.zeros(min(processors, count * max(jobs, 1)) + 1, PART)
     parts["next"] = np.arange(1, parts.size + 1)
-    slots = min(most_slots, 2 * jobs + 1) + 1
+    slots, head = min(most_slots, 2 * jobs + 1) + 1, np.zeros(1, HEAD)
+    head["largest"] = nodes.sizes.max()
     return NodeState(
         sizes=nodes.sizes,
         free=nodes.sizes.copy(),
@@ -77,7 +79,7 @@ def new_node_state(nodes: Nodes, jobs: int, most_slots: int) -> NodeState:
         parts=parts,
         first=np.full(jobs, -1),
         ends=np.empty(min(processors, jobs) + 1, ELEMENT),
-        head=np.zeros(1, HEAD),
+        head=head,
         chosen=np.zeros(count, PART),
         picked=np.zeros(words, np.uint64),
         usable=np.zeros(words, np.uint64),
@@ -102,6 +104,11 @@ def keep(nodes: np.ndarray, other: np.ndarray) -> None:
     """Remove the nodes that are not in another set from a set."""
     for word in range(nodes.size):
         nodes[word] &= other[word]
+
+
+def may_suffice(machine: NodeState, width: int) -> bool:
+    """Return whether the usable nodes may have enough processors for a job, by their number."""
+    return machine.head[0].largest * size_of(machine.usable) >= width
 
 
 def is_empty(nodes: np.ndarray) -> bool:
@@ -266,23 +273,19 @@ def would_start(state: State, width: int, clock: float, later: float) -> float:
 
     Slurm lets the jobs on these nodes end in groups, the first of 30 s and each further one of at least twice the span,
     and tests after each whether the job fits. Return infinity if it never does, or not until a time ``later``.
-    ``then`` of the machine's state has the free processors at the start.
     """
     machine = state.machine
-    running, then = machine.head[0].running, machine.then
-    for node in range(then.size):
-        then[node] = machine.free[node]
+    head, running = machine.head[0], machine.head[0].running
+    head.ended = 0
     free = total(machine.free, machine.usable, machine.idle)
     if free >= width:
         return clock
-    if total(machine.sizes, machine.usable, machine.usable) < width:
-        return np.inf
     barrier, span = np.inf, _FIRST_GROUP
     place = 0
     while place < running:
         last = np.inf
         while place < running:
-            end, released = machine.ends[place].time, _release_then(machine, machine.ends[place].job)
+            end, released = machine.ends[place].time, _usable_of(machine, machine.ends[place].job)
             place += 1
             if released > 0:
                 free += released
@@ -294,6 +297,7 @@ def would_start(state: State, width: int, clock: float, later: float) -> float:
         if last > later:
             return np.inf
         if free >= width:
+            head.ended = place
             return last if last > clock else max(last + _KILL_WAIT, clock + 1)
         span *= 2
         while place < running and machine.ends[place].time > barrier + span:
@@ -301,16 +305,25 @@ def would_start(state: State, width: int, clock: float, later: float) -> float:
     return np.inf
 
 
-def _release_then(machine: NodeState, item: int) -> int:
-    """Release the usable processors of a running job in ``then``; return their number."""
-    released, part = 0, machine.first[item]
+def _usable_of(machine: NodeState, item: int) -> int:
+    """Return the processors of usable nodes that a running job has."""
+    found, part = 0, machine.first[item]
     while part >= 0:
-        node, processors = machine.parts[part].node, machine.parts[part].processors
-        if has(machine.usable, node):
-            machine.then[node] += processors
-            released += processors
+        if has(machine.usable, machine.parts[part].node):
+            found += machine.parts[part].processors
         part = machine.parts[part].next
-    return released
+    return found
+
+
+def look_ahead(machine: NodeState) -> None:
+    """Compute the free processors of each node at the time that `would_start` returned."""
+    for node in range(machine.then.size):
+        machine.then[node] = machine.free[node]
+    for place in range(machine.head[0].ended):
+        part = machine.first[machine.ends[place].job]
+        while part >= 0:
+            machine.then[machine.parts[part].node] += machine.parts[part].processors
+            part = machine.parts[part].next
 
 
 def _free_now(state: State) -> int:
