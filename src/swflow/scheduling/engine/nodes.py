@@ -5,7 +5,18 @@ import math
 import numpy as np
 
 from swflow.scheduling.machine.allocation import EMPTY, assign, is_within, remove
-from swflow.scheduling.machine.nodes import choose_nodes, is_empty, keep, look_ahead, may_suffice, total, would_start
+from swflow.scheduling.machine.nodes import (
+    KEPT,
+    NodeState,
+    choose_nodes,
+    is_empty,
+    keep,
+    look_ahead,
+    may_suffice,
+    total,
+    would_fit,
+    would_start,
+)
 from swflow.scheduling.state.accounts import at_limit, forget_tests, may_test
 from swflow.scheduling.state.changes import begin, is_limited
 from swflow.scheduling.state.layout import State
@@ -88,39 +99,71 @@ _UNTESTED, _TESTED, _FULL = 0, 1, 2
 
 
 def _plan(state: State, item: int, now: float, clock: float) -> int:
-    """Start a job, or reserve nodes for it; return what became of it."""
+    """
+    Start a job, or reserve nodes for it; return what became of it.
+
+    The job is tested at the time of the cycle, and whenever it would not start before other nodes are no longer
+    reserved, again at that time.
+    """
     options, machine, job = state.options[0], state.machine, state.jobs[item]
-    found, later = _UNTESTED, clock
-    while later < np.inf:
-        earliest = later
+    slots, slot, earliest, found = machine.slots, _slot_at(machine, clock), clock, _UNTESTED
+    while True:
+        gain = _next_gain(machine, item, slot, earliest + job.planned)
+        later = slots[gain].end if gain >= 0 else np.inf
+        is_new = earliest != max(slots[slot].begin, clock)  # failures are noted for the begin of a slot
         needed = job.processors if found == _TESTED else 1
-        later = _find_usable(state, item, earliest, needed)
-        if not may_suffice(machine, needed):
-            continue
-        found = _TESTED
-        if is_limited(state, item):
+        if found == _UNTESTED or is_new or not _fails(machine, slot, item, job.processors, job.planned, later):
+            until = np.inf
+            _find_usable(machine, item, slot, earliest + job.planned, needed)
+            if may_suffice(machine, needed):
+                found, needed, until = _TESTED, job.processors, later
+                if is_limited(state, item):
+                    break
+                start = np.inf
+                if would_fit(machine, job.processors, later):
+                    until = -np.inf
+                    start = max(would_start(state, job.processors, clock), earliest)
+                if start <= clock:
+                    choose_nodes(machine, machine.free, job.processors)
+                    begin(state, item, now)
+                    break
+                if start < np.inf and start <= later:
+                    if start > clock + options.window:
+                        break
+                    look_ahead(machine)
+                    choose_nodes(machine, machine.then, job.processors)
+                    first, last = _slot(state, start), _slot(state, start + job.planned)
+                    last = max(last, first + options.resolution)
+                    if _is_unreserved(state, first, last):
+                        if machine.head[0].slots >= slots.size - 1:
+                            return _FULL
+                        _reserve(state, first, last)
+                        break
+                    slot, earliest = _slot_at(machine, start), start
+                    continue
+            if not is_new:
+                _note_failure(machine, slot, item, needed, job.planned, until)
+        if gain < 0:
             break
-        start = max(would_start(state, job.processors, clock, later), earliest)
-        if start <= clock:
-            choose_nodes(machine, machine.free, job.processors)
-            begin(state, item, now)
-            break
-        if start > later or start == np.inf:
-            continue
-        if start > clock + options.window:
-            break
-        look_ahead(machine)
-        choose_nodes(machine, machine.then, job.processors)
-        first, last = _slot(state, start), _slot(state, start + job.planned)
-        last = max(last, first + options.resolution)
-        if not _is_unreserved(state, first, last):
-            later = start
-            continue
-        if machine.head[0].slots >= machine.slots.size - 1:
-            return _FULL
-        _reserve(state, first, last)
-        break
+        slot, earliest = slots[gain].next, later
     return found
+
+
+def _fails(machine: NodeState, slot: int, item: int, width: int, length: float, later: float) -> bool:
+    """Return whether a job cannot start from the begin of a slot until a time, since a smaller one could not."""
+    for k in range(min(machine.slots[slot].failures, KEPT)):
+        one = machine.failures[slot, k]
+        if width >= one.processors and length >= one.length and later <= one.until:
+            if machine.partition[item] == one.partition:
+                return True
+    return False
+
+
+def _note_failure(machine: NodeState, slot: int, item: int, width: int, length: float, until: float) -> None:
+    """Note that a job cannot start from the begin of a slot until a time."""
+    one = machine.failures[slot, machine.slots[slot].failures % KEPT]
+    one.processors, one.length, one.until, one.partition = width, length, until, machine.partition[item]
+    machine.slots[slot].failures += 1
 
 
 def _slot(state: State, time: float) -> float:
@@ -129,40 +172,42 @@ def _slot(state: State, time: float) -> float:
     return math.floor((time + options.epoch) / options.resolution) * options.resolution - options.epoch
 
 
-def _find_usable(state: State, item: int, begin: float, needed: int) -> float:
-    """
-    Find the nodes of a job's partition that are not reserved if it starts at a time, until its end, inclusive.
+def _slot_at(machine: NodeState, time: float) -> int:
+    """Return the slot at a time, or the last one."""
+    slot = 0
+    while machine.slots[slot].end <= time and machine.slots[slot].next > 0:
+        slot = machine.slots[slot].next
+    return slot
 
-    Return the first end of a slot after which another node is unreserved; infinity if there is none. If that is known,
-    the search ends when the nodes cannot have as many processors as ``needed``.
-    """
-    machine = state.machine
-    slots, usable, members = machine.slots, machine.usable, machine.members[machine.partition[item]]
-    assign(usable, members)
-    end, later, slot = begin + state.jobs[item].planned, np.inf, 0
-    while True:
+
+def _next_gain(machine: NodeState, item: int, slot: int, end: float) -> int:
+    """Return the first slot from one on, and until a time, after which another node is not reserved; -1 if none."""
+    slots, members = machine.slots, machine.members[machine.partition[item]]
+    while slots[slot].next > 0:
         following_slot = slots[slot].next
-        if slots[slot].end > begin:
-            if later == np.inf and following_slot > 0 and _gains(state, members, slot, following_slot):
-                later = slots[slot].end
-            if slots[slot].begin > end:
-                return later
-            keep(usable, machine.unreserved[slot])
-            if later < np.inf and not may_suffice(machine, needed):
-                return later
-        if following_slot == 0:
-            return later
+        for word in range(members.size):
+            gained = machine.unreserved[following_slot, word] & ~machine.unreserved[slot, word]
+            if members[word] & gained != EMPTY:
+                return slot
+        if slots[slot].begin > end:
+            break
         slot = following_slot
+    return -1
 
 
-def _gains(state: State, members: np.ndarray, slot: int, following_slot: int) -> bool:
-    """Return whether a slot has nodes of a partition that are not usable in the slot before."""
-    machine = state.machine
-    for word in range(members.size):
-        now = machine.usable[word] & machine.unreserved[slot, word]
-        if members[word] & machine.unreserved[following_slot, word] & ~now != EMPTY:
-            return True
-    return False
+def _find_usable(machine: NodeState, item: int, slot: int, end: float, needed: int) -> None:
+    """
+    Find the nodes of a job's partition that are not reserved from a slot on until its end, inclusive.
+
+    The search ends when they cannot have as many processors as ``needed``.
+    """
+    slots, usable = machine.slots, machine.usable
+    assign(usable, machine.members[machine.partition[item]])
+    while slots[slot].begin <= end and may_suffice(machine, needed):
+        keep(usable, machine.unreserved[slot])
+        slot = slots[slot].next
+        if slot == 0:
+            break
 
 
 def _may_start(state: State, clock: float) -> bool:
@@ -194,6 +239,7 @@ def _open_table(state: State, clock: float) -> None:
     machine, options = state.machine, state.options[0]
     slot = machine.slots[0]
     slot.begin, slot.end, slot.next = _slot(state, clock), _slot(state, clock + options.window), 0
+    slot.failures = 0
     assign(machine.unreserved[0], machine.members[machine.closed.size - 1])
     machine.head[0].slots = 1
 
@@ -244,7 +290,7 @@ def _split(state: State, slot: int, time: float) -> None:
     machine = state.machine
     slots, new = machine.slots, machine.head[0].slots
     slots[new].begin, slots[new].end, slots[new].next = time, slots[slot].end, slots[slot].next
-    slots[slot].end, slots[slot].next = time, new
+    slots[slot].end, slots[slot].next, slots[new].failures = time, new, 0
     assign(machine.unreserved[new], machine.unreserved[slot])
     machine.head[0].slots += 1
 

@@ -22,8 +22,16 @@ PART = record("", "node processors next")
 #: Consecutive nodes with free processors, and the number of these.
 RUN = record("", "first last processors")
 
-#: A slot of a cycle's table: a time span in which the same nodes are not reserved, and the ``next`` slot, 0 for none.
-SLOT = record("begin end", "next")
+#: A slot of a cycle's table: a time span in which the same nodes are not reserved, the ``next`` slot, 0 for none, and
+#: the number of failures that were noted.
+SLOT = record("begin end", "next failures")
+
+#: A job of some processors and length, in a partition, cannot start in a slot or later ``until`` a time; nor can wider
+#: or longer ones, since a cycle only adds reservations.
+FAILURE = record("length until", "processors partition")
+
+#: The failures that are kept of each slot.
+KEPT = 4
 
 #: The number of jobs in ``ends``, of chosen parts and of slots, the first spare part, the processors of the largest
 #: node, and how many of the jobs in ``ends`` end before a job starts by `would_start`.
@@ -55,6 +63,7 @@ class NodeState(NamedTuple):
     then: np.ndarray  # scratch: the processors of each node that are free when a job starts
     runs: np.ndarray  # scratch: the consecutive nodes among those that a job may use
     slots: np.ndarray  # the table of a cycle
+    failures: np.ndarray  # the last failures in each slot
     unreserved: np.ndarray  # the set of nodes that are not reserved in each slot
 
 
@@ -88,6 +97,7 @@ def new_node_state(nodes: Nodes, jobs: int, most_slots: int) -> NodeState:
         then=np.zeros(count, np.int64),
         runs=np.zeros(count, RUN),
         slots=np.zeros(slots, SLOT),
+        failures=np.zeros((slots, KEPT), FAILURE),
         unreserved=np.zeros((slots, words), np.uint64),
     )
 
@@ -267,12 +277,21 @@ def _remove_end(state: State, item: int) -> None:
 # -- plans
 
 
-def would_start(state: State, width: int, clock: float, later: float) -> float:
+def would_fit(machine: NodeState, width: int, later: float) -> bool:
+    """Return whether a job fits on the usable nodes when all jobs have ended that are planned to end until a time."""
+    free, place = total(machine.free, machine.usable, machine.idle), 0
+    while free < width and place < machine.head[0].running and machine.ends[place].time <= later:
+        free += _usable_of(machine, machine.ends[place].job)
+        place += 1
+    return free >= width
+
+
+def would_start(state: State, width: int, clock: float) -> float:
     """
-    Return the time at which a job fits on the usable nodes, by the planned ends of running jobs.
+    Return the time at which a job fits on the usable nodes, by the planned ends of running jobs; infinity if never.
 
     Slurm lets the jobs on these nodes end in groups, the first of 30 s and each further one of at least twice the span,
-    and tests after each whether the job fits. Return infinity if it never does, or not until a time ``later``.
+    and tests after each whether the job fits.
     """
     machine = state.machine
     head, running = machine.head[0], machine.head[0].running
@@ -294,8 +313,6 @@ def would_start(state: State, width: int, clock: float, later: float) -> float:
                     barrier = end + _FIRST_GROUP - (end + state.options[0].epoch) % _FIRST_GROUP
                 if place < running and machine.ends[place].time > barrier + span:
                     break
-        if last > later:
-            return np.inf
         if free >= width:
             head.ended = place
             return last if last > clock else max(last + _KILL_WAIT, clock + 1)
@@ -332,7 +349,7 @@ def _free_now(state: State) -> int:
 
 def _find(state: State, item: int, width: int, length: float, now: float) -> float:
     assign(state.machine.usable, state.machine.members[state.machine.partition[item]])
-    return would_start(state, width, now, np.inf)
+    return would_start(state, width, now)
 
 
 def _can_begin(state: State, item: int) -> bool:
