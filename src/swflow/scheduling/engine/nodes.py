@@ -21,7 +21,7 @@ from swflow.scheduling.state.accounts import at_limit, forget_tests, may_test
 from swflow.scheduling.state.changes import begin, is_limited
 from swflow.scheduling.state.layout import State
 from swflow.scheduling.state.operations import free_now
-from swflow.scheduling.state.queue import NO_JOB, following, root_of
+from swflow.scheduling.state.queue import NO_JOB, root_of
 from swflow.scheduling.state.search import next_job, start_search
 
 
@@ -77,13 +77,13 @@ def serve_cycle_on_nodes(state: State, now: float) -> None:
         return
     clock = float(math.floor(now))
     _open_table(state, clock)
-    tested = 0
+    tested, head = 0, state.machine.head[0]
+    head.taken = head.passed = head.hopeful = 0
     forget_tests(state.usage)
     start_search(state, 0)
-    while tested < options.reservations and _may_start(state, clock):
-        item = next_job(state, queue, now, NO_JOB - 1, 0, 0.0, 0.0)
-        if item < 0:
-            break
+    while tested < options.reservations and _has_hope(state, now, clock, options.reservations - tested):
+        item = state.planned[head.passed]
+        head.passed += 1
         if options.limits and at_limit(state.usage, item, 0):
             continue
         if options.of_user and not may_test(state.usage, item, options.of_user):
@@ -210,25 +210,72 @@ def _find_usable(machine: NodeState, item: int, slot: int, end: float, needed: i
             break
 
 
-def _may_start(state: State, clock: float) -> bool:
-    """Return whether a queued job is narrow and short enough to start on the nodes without earlier reservations."""
-    machine, queue = state.machine, state.queue
+# -- early ends of a cycle
+
+
+def _has_hope(state: State, now: float, clock: float, most: int) -> bool:
+    """
+    Return whether there is a job to test next, and one of the jobs that may be tested, at most ``most``, may start.
+
+    Reservations of other jobs have no effect. Jobs are taken from the queue into ``planned`` of the state. How many of
+    a user's jobs are tested is known only in their order, so that there is always hope with such a limit.
+    """
+    options, head, planned = state.options[0], state.machine.head[0], state.planned
+    head.hopeful = max(head.hopeful, head.passed)
+    _bound_starts(state, clock)
+    while True:
+        while head.hopeful < head.taken:
+            if options.of_user or _may_start(state, planned[head.hopeful], clock):
+                return True
+            head.hopeful += 1
+        if head.bounds == 0 or _left(state) >= most:
+            return False
+        item = next_job(state, state.queue, now, NO_JOB - 1, 0, 0.0, 0.0)
+        if item < 0:
+            return False
+        planned[head.taken] = item
+        head.taken += 1
+
+
+def _left(state: State) -> int:
+    """Return how many of the jobs that were taken from the queue are left, without those at a limit of jobs."""
+    head, left = state.machine.head[0], 0
+    for place in range(head.passed, head.taken):
+        if not (state.options[0].limits and at_limit(state.usage, state.planned[place], 0)):
+            left += 1
+    return left
+
+
+def _may_start(state: State, item: int, clock: float) -> bool:
+    """Return whether a job is narrow and short enough to start on nodes that are not reserved before its end."""
+    machine, job = state.machine, state.jobs[item]
+    for k in range(machine.head[0].bounds):
+        if clock + job.planned < machine.bounds[k].until:
+            return job.processors <= machine.bounds[k].free
+    return False
+
+
+def _bound_starts(state: State, clock: float) -> None:
+    """Compute the free processors of nodes without reservations until each time, while a queued job might fit."""
+    machine, width = state.machine, root_of(state.queue).width
     slots, free, slot = machine.slots, free_now(state), 0
+    machine.head[0].bounds = 0
     assign(machine.usable, machine.idle)
-    while root_of(queue).width <= free:
+    while True:
         if slots[slot].end > clock:
             lost = machine.picked
             assign(lost, machine.usable)
             remove(lost, machine.unreserved[slot])
             free -= total(machine.free, lost, lost)
+            if free < width:
+                return
             keep(machine.usable, machine.unreserved[slot])
-            until = slots[slots[slot].next].begin if slots[slot].next > 0 else np.inf
-            if following(queue, 0, -1, free, clock, until) >= 0:
-                return True
+            bound = machine.bounds[machine.head[0].bounds]
+            bound.until, bound.free = np.inf if slots[slot].next == 0 else slots[slots[slot].next].begin, free
+            machine.head[0].bounds += 1
         slot = slots[slot].next
         if slot == 0:
-            break
-    return False
+            return
 
 
 # -- the table of a cycle

@@ -31,11 +31,15 @@ SLOT = record("begin end", "next failures")
 FAILURE = record("length until", "processors partition")
 
 #: The failures that are kept of each slot.
-KEPT = 4
+KEPT = 8
+
+#: A bound in a cycle: the free processors of the nodes that are not reserved before a time.
+BOUND = record("until", "free")
 
 #: The number of jobs in ``ends``, of chosen parts and of slots, the first spare part, the processors of the largest
-#: node, and how many of the jobs in ``ends`` end before a job starts by `would_start`.
-HEAD = record("", "running chosen slots spare largest ended")
+#: node, how many of the jobs in ``ends`` end before a job starts by `would_start`, and the number of ``bounds``. In a
+#: cycle, the numbers of jobs that were taken from the queue and that were tested, and the first that may start.
+HEAD = record("", "running chosen slots spare largest ended bounds taken passed hopeful")
 
 #: Seconds between the barriers to which the first group of ends is aligned, and the span of this group; and the time
 #: that a job takes to end beyond its limit (`_will_run_test` and `_guess_job_end` in
@@ -64,6 +68,7 @@ class NodeState(NamedTuple):
     runs: np.ndarray  # scratch: the consecutive nodes among those that a job may use
     slots: np.ndarray  # the table of a cycle
     failures: np.ndarray  # the last failures in each slot
+    bounds: np.ndarray  # scratch: bounds on the jobs that may start in a cycle, by time
     unreserved: np.ndarray  # the set of nodes that are not reserved in each slot
 
 
@@ -98,6 +103,7 @@ def new_node_state(nodes: Nodes, jobs: int, most_slots: int) -> NodeState:
         runs=np.zeros(count, RUN),
         slots=np.zeros(slots, SLOT),
         failures=np.zeros((slots, KEPT), FAILURE),
+        bounds=np.zeros(slots, BOUND),
         unreserved=np.zeros((slots, words), np.uint64),
     )
 
