@@ -13,11 +13,13 @@ from swflow.compiled.kernel import record
 from swflow.scheduling.machine.allocation import EMPTY, ONE, assign, clear, fill, lowest, size_of
 from swflow.scheduling.nodes import Nodes
 from swflow.scheduling.state import operations
-from swflow.scheduling.state.heap import ELEMENT
 from swflow.scheduling.state.layout import State
 
 #: Some processors of a node that a running job has, or will have, and the ``next`` part of the same job, -1 for none.
 PART = record("", "node processors next")
+
+#: A running job by its planned end, with its first part.
+END = record("time", "job part")
 
 #: Consecutive nodes with free processors, and the number of these.
 RUN = record("", "first last processors")
@@ -56,8 +58,7 @@ class NodeState(NamedTuple):
     members: np.ndarray  # the sets of nodes that each partition may use
     partition: np.ndarray  # the partition of each job
     parts: np.ndarray  # the parts of all running jobs, and the spare ones
-    first: np.ndarray  # the first part of each running job
-    ends: np.ndarray  # the running jobs by planned end, in whole seconds
+    ends: np.ndarray  # the running jobs by planned end, in whole seconds; ties go to the first job
     head: np.ndarray
     chosen: np.ndarray  # the parts of the job that starts next
     picked: np.ndarray  # the set of their nodes
@@ -91,8 +92,7 @@ def new_node_state(nodes: Nodes, jobs: int, most_slots: int) -> NodeState:
         members=sets,
         partition=nodes.partition,
         parts=parts,
-        first=np.full(jobs, -1),
-        ends=np.empty(min(processors, jobs) + 1, ELEMENT),
+        ends=np.empty(min(processors, jobs) + 1, END),
         head=head,
         chosen=np.zeros(count, PART),
         picked=np.zeros(words, np.uint64),
@@ -220,8 +220,7 @@ def _add_part(machine: NodeState, node: int, processors: int) -> None:
 
 def _occupy(state: State, item: int, now: float) -> None:
     machine = state.machine
-    head, parts = machine.head[0], machine.parts
-    machine.first[item] = -1
+    head, parts, first = machine.head[0], machine.parts, -1
     for k in range(head.chosen):
         node, processors = machine.chosen[k].node, machine.chosen[k].processors
         machine.free[node] -= processors
@@ -229,15 +228,15 @@ def _occupy(state: State, item: int, now: float) -> None:
             clear(machine.idle, node, node)
         part = head.spare
         head.spare = parts[part].next
-        parts[part].node, parts[part].processors, parts[part].next = node, processors, machine.first[item]
-        machine.first[item] = part
-    _insert_end(state, item)
+        parts[part].node, parts[part].processors, parts[part].next = node, processors, first
+        first = part
+    _insert_end(state, item, first)
 
 
 def _release(state: State, item: int, now: float) -> None:
     machine = state.machine
     head, parts = machine.head[0], machine.parts
-    part = machine.first[item]
+    part = _remove_end(state, item)
     while part >= 0:
         node, following = parts[part].node, parts[part].next
         machine.free[node] += parts[part].processors
@@ -245,39 +244,40 @@ def _release(state: State, item: int, now: float) -> None:
         parts[part].next = head.spare
         head.spare = part
         part = following
-    _remove_end(state, item)
 
 
 def _extend(state: State, item: int, now: float) -> None:
-    _remove_end(state, item)
-    _insert_end(state, item)
+    _insert_end(state, item, _remove_end(state, item))
 
 
-def _insert_end(state: State, item: int) -> None:
-    """Insert a job into the list of ends; ties go to the first job."""
+def _insert_end(state: State, item: int, part: int) -> None:
+    """Insert a job into the list of ends."""
     head, ends = state.machine.head[0], state.machine.ends
     end = float(math.floor(state.jobs[item].planned_end))
-    low, high = 0, head.running
-    while low < high:
-        middle = (low + high) >> 1
-        if ends[middle].time < end or (ends[middle].time == end and ends[middle].job < item):
-            low = middle + 1
-        else:
-            high = middle
-    for place in range(head.running, low, -1):
-        ends[place].time, ends[place].job = ends[place - 1].time, ends[place - 1].job
-    ends[low].time, ends[low].job = end, item
+    place = head.running
+    while place > 0 and (ends[place - 1].time > end or (ends[place - 1].time == end and ends[place - 1].job > item)):
+        _copy(ends, place - 1, place)
+        place -= 1
+    ends[place].time, ends[place].job, ends[place].part = end, item, part
     head.running += 1
 
 
-def _remove_end(state: State, item: int) -> None:
+def _remove_end(state: State, item: int) -> int:
+    """Remove a job from the list of ends; return its first part."""
     head, ends = state.machine.head[0], state.machine.ends
-    head.running -= 1
     place = 0
     while ends[place].job != item:
         place += 1
+    part = ends[place].part
+    head.running -= 1
     for later in range(place, head.running):
-        ends[later].time, ends[later].job = ends[later + 1].time, ends[later + 1].job
+        _copy(ends, later + 1, later)
+    return part
+
+
+def _copy(ends: np.ndarray, source: int, target: int) -> None:
+    one = ends[source]
+    ends[target].time, ends[target].job, ends[target].part = one.time, one.job, one.part
 
 
 # -- plans
@@ -287,7 +287,7 @@ def would_fit(machine: NodeState, width: int, later: float) -> bool:
     """Return whether a job fits on the usable nodes when all jobs have ended that are planned to end until a time."""
     free, place = total(machine.free, machine.usable, machine.idle), 0
     while free < width and place < machine.head[0].running and machine.ends[place].time <= later:
-        free += _usable_of(machine, machine.ends[place].job)
+        free += _usable_of(machine, machine.ends[place].part)
         place += 1
     return free >= width
 
@@ -310,7 +310,7 @@ def would_start(state: State, width: int, clock: float) -> float:
     while place < running:
         last = np.inf
         while place < running:
-            end, released = machine.ends[place].time, _usable_of(machine, machine.ends[place].job)
+            end, released = machine.ends[place].time, _usable_of(machine, machine.ends[place].part)
             place += 1
             if released > 0:
                 free += released
@@ -328,9 +328,9 @@ def would_start(state: State, width: int, clock: float) -> float:
     return np.inf
 
 
-def _usable_of(machine: NodeState, item: int) -> int:
-    """Return the processors of usable nodes that a running job has."""
-    found, part = 0, machine.first[item]
+def _usable_of(machine: NodeState, part: int) -> int:
+    """Return the processors of usable nodes that a running job has, given its first part."""
+    found = 0
     while part >= 0:
         if has(machine.usable, machine.parts[part].node):
             found += machine.parts[part].processors
@@ -343,7 +343,7 @@ def look_ahead(machine: NodeState) -> None:
     for node in range(machine.then.size):
         machine.then[node] = machine.free[node]
     for place in range(machine.head[0].ended):
-        part = machine.first[machine.ends[place].job]
+        part = machine.ends[place].part
         while part >= 0:
             machine.then[machine.parts[part].node] += machine.parts[part].processors
             part = machine.parts[part].next
