@@ -21,6 +21,9 @@ PART = record("", "node processors next")
 #: A running job by its planned end, with its first part.
 END = record("time", "job part")
 
+#: Processors of a node that are released at the planned end of a job.
+RELEASE = record("time", "node processors")
+
 #: Consecutive nodes with free processors, and the number of these.
 RUN = record("", "first last processors")
 
@@ -40,8 +43,9 @@ BOUND = record("until", "free")
 
 #: The number of jobs in ``ends``, of chosen parts and of slots, the first spare part, the processors of the largest
 #: node, how many of the jobs in ``ends`` end before a job starts by `would_start`, and the number of ``bounds``. In a
-#: cycle, the numbers of jobs that were taken from the queue and that were tested, and the first that may start.
-HEAD = record("", "running chosen slots spare largest ended bounds taken passed hopeful")
+#: cycle, the numbers of jobs that were taken from the queue and that were tested, and the first that may start. The
+#: number of ``releases`` is -1 if they must be listed anew.
+HEAD = record("", "releases running chosen slots spare largest ended bounds taken passed hopeful")
 
 #: Seconds between the barriers to which the first group of ends is aligned, and the span of this group; and the time
 #: that a job takes to end beyond its limit (`_will_run_test` and `_guess_job_end` in
@@ -60,6 +64,7 @@ class NodeState(NamedTuple):
     parts: np.ndarray  # the parts of all running jobs, and the spare ones
     ends: np.ndarray  # the running jobs by planned end, in whole seconds; ties go to the first job
     head: np.ndarray
+    releases: np.ndarray  # the parts of running jobs by planned end
     chosen: np.ndarray  # the parts of the job that starts next
     picked: np.ndarray  # the set of their nodes
     usable: np.ndarray  # scratch: the set of nodes that a job may use
@@ -94,6 +99,7 @@ def new_node_state(nodes: Nodes, jobs: int, most_slots: int) -> NodeState:
         parts=parts,
         ends=np.empty(min(processors, jobs) + 1, END),
         head=head,
+        releases=np.empty(parts.size, RELEASE),
         chosen=np.zeros(count, PART),
         picked=np.zeros(words, np.uint64),
         usable=np.zeros(words, np.uint64),
@@ -260,6 +266,7 @@ def _insert_end(state: State, item: int, part: int) -> None:
         place -= 1
     ends[place].time, ends[place].job, ends[place].part = end, item, part
     head.running += 1
+    head.releases = -1
 
 
 def _remove_end(state: State, item: int) -> int:
@@ -270,6 +277,7 @@ def _remove_end(state: State, item: int) -> int:
         place += 1
     part = ends[place].part
     head.running -= 1
+    head.releases = -1
     for later in range(place, head.running):
         _copy(ends, later + 1, later)
     return part
@@ -285,11 +293,28 @@ def _copy(ends: np.ndarray, source: int, target: int) -> None:
 
 def would_fit(machine: NodeState, width: int, later: float) -> bool:
     """Return whether a job fits on the usable nodes when all jobs have ended that are planned to end until a time."""
-    free, place = total(machine.free, machine.usable, machine.idle), 0
-    while free < width and place < machine.head[0].running and machine.ends[place].time <= later:
-        free += _usable_of(machine, machine.ends[place].part)
-        place += 1
+    free, releases, usable = total(machine.free, machine.usable, machine.idle), machine.releases, machine.usable
+    if machine.head[0].releases < 0:
+        _list_releases(machine)
+    for place in range(machine.head[0].releases):
+        if free >= width or releases[place].time > later:
+            break
+        node = releases[place].node
+        free += releases[place].processors * np.int64((usable[node >> 6] >> np.uint64(node & 63)) & ONE)
     return free >= width
+
+
+def _list_releases(machine: NodeState) -> None:
+    """List the parts of running jobs by planned end."""
+    head, parts, releases = machine.head[0], machine.parts, machine.releases
+    head.releases = 0
+    for place in range(head.running):
+        part = machine.ends[place].part
+        while part >= 0:
+            one = releases[head.releases]
+            one.time, one.node, one.processors = machine.ends[place].time, parts[part].node, parts[part].processors
+            head.releases += 1
+            part = parts[part].next
 
 
 def would_start(state: State, width: int, clock: float) -> float:
