@@ -364,9 +364,13 @@ def _usable_of(machine: NodeState, part: int) -> int:
 
 
 def look_ahead(machine: NodeState) -> None:
-    """Compute the free processors of each node at the time that `would_start` returned."""
-    for node in range(machine.then.size):
-        machine.then[node] = machine.free[node]
+    """Compute the free processors of each usable node at the time that `would_start` returned."""
+    for index in range(machine.usable.size):
+        word = machine.usable[index]
+        while word != EMPTY:
+            node = (index << 6) + lowest(word)
+            machine.then[node] = machine.free[node]
+            word &= word - ONE
     for place in range(machine.head[0].ended):
         part = machine.ends[place].part
         while part >= 0:
