@@ -22,7 +22,7 @@ PART = record("", "node processors next")
 END = record("time", "job part")
 
 #: Processors of a node that are released at the planned end of a job.
-RELEASE = record("time", "node processors")
+RELEASE = record("time", "job node processors")
 
 #: Consecutive nodes with free processors, and the number of these.
 RUN = record("", "first last processors")
@@ -42,7 +42,7 @@ KEPT = 8
 BOUND = record("until", "free")
 
 #: The number of jobs in ``ends``, of chosen parts and of slots, the first spare part, the processors of the largest
-#: node, how many of the jobs in ``ends`` end before a job starts by `would_start`, and the number of ``bounds``. In a
+#: node, how many ``releases`` are before the start of a job by `would_start`, and the number of ``bounds``. In a
 #: cycle, the numbers of jobs that were taken from the queue and that were tested, and the first that may start. The
 #: number of ``releases`` is -1 if they must be listed anew.
 HEAD = record("", "releases running chosen slots spare largest ended bounds taken passed hopeful")
@@ -115,11 +115,6 @@ def new_node_state(nodes: Nodes, jobs: int, most_slots: int) -> NodeState:
 
 
 # -- sets of nodes
-
-
-def has(nodes: np.ndarray, node: int) -> bool:
-    """Return whether a node is in a set."""
-    return (nodes[node >> 6] >> np.uint64(node & 63)) & ONE != EMPTY
 
 
 def keep(nodes: np.ndarray, other: np.ndarray) -> None:
@@ -293,14 +288,13 @@ def _copy(ends: np.ndarray, source: int, target: int) -> None:
 
 def would_fit(machine: NodeState, width: int, later: float) -> bool:
     """Return whether a job fits on the usable nodes when all jobs have ended that are planned to end until a time."""
-    free, releases, usable = total(machine.free, machine.usable, machine.idle), machine.releases, machine.usable
+    free, releases = total(machine.free, machine.usable, machine.idle), machine.releases
     if machine.head[0].releases < 0:
         _list_releases(machine)
     for place in range(machine.head[0].releases):
         if free >= width or releases[place].time > later:
             break
-        node = releases[place].node
-        free += releases[place].processors * np.int64((usable[node >> 6] >> np.uint64(node & 63)) & ONE)
+        free += _usable_of(machine, place)
     return free >= width
 
 
@@ -312,9 +306,17 @@ def _list_releases(machine: NodeState) -> None:
         part = machine.ends[place].part
         while part >= 0:
             one = releases[head.releases]
-            one.time, one.node, one.processors = machine.ends[place].time, parts[part].node, parts[part].processors
+            one.time, one.job = machine.ends[place].time, machine.ends[place].job
+            one.node, one.processors = parts[part].node, parts[part].processors
             head.releases += 1
             part = parts[part].next
+
+
+def _usable_of(machine: NodeState, place: int) -> int:
+    """Return the processors that are released if their node is usable, or else 0, without a branch."""
+    one = machine.releases[place]
+    bit = (machine.usable[one.node >> 6] >> np.uint64(one.node & 63)) & ONE
+    return one.processors & -np.int64(bit)
 
 
 def would_start(state: State, width: int, clock: float) -> float:
@@ -325,42 +327,37 @@ def would_start(state: State, width: int, clock: float) -> float:
     and tests after each whether the job fits.
     """
     machine = state.machine
-    head, running = machine.head[0], machine.head[0].running
+    head, releases = machine.head[0], machine.releases
     head.ended = 0
     free = total(machine.free, machine.usable, machine.idle)
     if free >= width:
         return clock
-    barrier, span = np.inf, _FIRST_GROUP
-    place = 0
-    while place < running:
-        last = np.inf
-        while place < running:
-            end, released = machine.ends[place].time, _usable_of(machine, machine.ends[place].part)
+    if head.releases < 0:
+        _list_releases(machine)
+    barrier, span, place = np.inf, _FIRST_GROUP, 0
+    while place < head.releases:
+        last, own = np.inf, 0  # the last end of the group, and the processors of the present job
+        while place < head.releases:
+            one = releases[place]
+            own += _usable_of(machine, place)
             place += 1
-            if released > 0:
-                free += released
-                last = end
+            if place < head.releases and releases[place].job == one.job:
+                continue
+            if own > 0:
+                free += own
+                last = one.time
                 if barrier == np.inf:
-                    barrier = end + _FIRST_GROUP - (end + state.options[0].epoch) % _FIRST_GROUP
-                if place < running and machine.ends[place].time > barrier + span:
+                    barrier = last + _FIRST_GROUP - (last + state.options[0].epoch) % _FIRST_GROUP
+                if place < head.releases and releases[place].time > barrier + span:
                     break
+            own = 0
         if free >= width:
             head.ended = place
             return last if last > clock else max(last + _KILL_WAIT, clock + 1)
         span *= 2
-        while place < running and machine.ends[place].time > barrier + span:
+        while place < head.releases and releases[place].time > barrier + span:
             span *= 2
     return np.inf
-
-
-def _usable_of(machine: NodeState, part: int) -> int:
-    """Return the processors of usable nodes that a running job has, given its first part."""
-    found = 0
-    while part >= 0:
-        if has(machine.usable, machine.parts[part].node):
-            found += machine.parts[part].processors
-        part = machine.parts[part].next
-    return found
 
 
 def look_ahead(machine: NodeState) -> None:
@@ -372,10 +369,7 @@ def look_ahead(machine: NodeState) -> None:
             machine.then[node] = machine.free[node]
             word &= word - ONE
     for place in range(machine.head[0].ended):
-        part = machine.ends[place].part
-        while part >= 0:
-            machine.then[machine.parts[part].node] += machine.parts[part].processors
-            part = machine.parts[part].next
+        machine.then[machine.releases[place].node] += machine.releases[place].processors
 
 
 def _free_now(state: State) -> int:
