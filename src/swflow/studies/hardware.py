@@ -33,6 +33,10 @@ def hardware_of(variant: Variant, workload: Workload) -> tuple[Unchecked, Machin
     options, machine = variant.options, workload.machine
     for what, change in variant.changes.items():
         where = f"--{what} {change}"
+        if options.get("nodes"):
+            raise SwflowError(
+                f"{where}: {variant.scheduler} states its nodes; give a scheduler with other nodes instead"
+            )
         if options.get("clusters"):
             options, machine = _in_clusters(options, machine, what, change, workload, f"{where}: {variant.scheduler}")
         else:
