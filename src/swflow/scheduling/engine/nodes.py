@@ -94,54 +94,41 @@ def serve_cycle_on_nodes(state: State, now: float) -> None:
         tested += found
 
 
-#: What became of a job in a cycle: no node was usable, the job was tested, and the table has no room for it.
-_UNTESTED, _TESTED, _FULL = 0, 1, 2
+#: What became of a job in a cycle: it had no usable node; it was tested; the table has no room for it; or it would
+#: overlap a reservation.
+_UNTESTED, _TESTED, _FULL, _OVERLAPS = 0, 1, 2, 3
 
 
 def _plan(state: State, item: int, now: float, clock: float) -> int:
     """
     Start a job, or reserve nodes for it; return what became of it.
 
-    The job is tested at the time of the cycle, and whenever it would not start before other nodes are no longer
-    reserved, again at that time.
+    The job is tested at the time of the cycle. If it would start only after other nodes are no longer reserved, it is
+    tested again at that time.
     """
-    options, machine, job = state.options[0], state.machine, state.jobs[item]
-    slots, slot, earliest, found = machine.slots, _slot_at(machine, clock), clock, _UNTESTED
+    machine, job, found = state.machine, state.jobs[item], _UNTESTED
+    slots, slot, earliest = machine.slots, _slot_at(machine, clock), clock
     while True:
         gain = _next_gain(machine, item, slot, earliest + job.planned)
         later = slots[gain].end if gain >= 0 else np.inf
-        is_new = earliest != max(slots[slot].begin, clock)  # failures are noted for the begin of a slot
-        needed = job.processors if found == _TESTED else 1
-        if found == _UNTESTED or is_new or not _fails(machine, slot, item, job.processors, job.planned, later):
-            until = np.inf
+        at_begin = earliest == max(slots[slot].begin, clock)
+        if found == _UNTESTED or not at_begin or not _fails(machine, slot, item, job.processors, job.planned, later):
+            needed, until = job.processors if found == _TESTED else 1, np.inf
             _find_usable(machine, item, slot, earliest + job.planned, needed)
             if may_suffice(machine, needed):
                 found, needed, until = _TESTED, job.processors, later
                 if is_limited(state, item):
                     break
-                start = np.inf
                 if would_fit(machine, job.processors, later):
                     until = -np.inf
                     start = max(would_start(state, job.processors, clock), earliest)
-                if start <= clock:
-                    choose_nodes(machine, machine.free, job.processors)
-                    begin(state, item, now)
-                    break
-                if start < np.inf and start <= later:
-                    if start > clock + options.window:
-                        break
-                    look_ahead(machine)
-                    choose_nodes(machine, machine.then, job.processors)
-                    first, last = _slot(state, start), _slot(state, start + job.planned)
-                    last = max(last, first + options.resolution)
-                    if _is_unreserved(state, first, last):
-                        if machine.head[0].slots >= slots.size - 1:
-                            return _FULL
-                        _reserve(state, first, last)
-                        break
-                    slot, earliest = _slot_at(machine, start), start
-                    continue
-            if not is_new:
+                    if start <= later:
+                        found = _start_or_reserve(state, item, now, clock, start)
+                        if found != _OVERLAPS:
+                            break
+                        slot, earliest, found = _slot_at(machine, start), start, _TESTED
+                        continue
+            if at_begin:
                 _note_failure(machine, slot, item, needed, job.planned, until)
         if gain < 0:
             break
@@ -149,13 +136,32 @@ def _plan(state: State, item: int, now: float, clock: float) -> int:
     return found
 
 
+def _start_or_reserve(state: State, item: int, now: float, clock: float, start: float) -> int:
+    """Start a job if it can start now, or reserve usable nodes for it; return what became of it."""
+    options, machine, job = state.options[0], state.machine, state.jobs[item]
+    if start <= clock:
+        choose_nodes(machine, machine.free, job.processors)
+        begin(state, item, now)
+    elif start <= clock + options.window:
+        look_ahead(machine)
+        choose_nodes(machine, machine.then, job.processors)
+        first, last = _slot(state, start), _slot(state, start + job.planned)
+        last = max(last, first + options.resolution)
+        if not _is_unreserved(state, first, last):
+            return _OVERLAPS
+        if machine.head[0].slots >= machine.slots.size - 1:
+            return _FULL
+        _reserve(state, first, last)
+    return _TESTED
+
+
 def _fails(machine: NodeState, slot: int, item: int, width: int, length: float, later: float) -> bool:
     """Return whether a job cannot start from the begin of a slot until a time, since a smaller one could not."""
     for k in range(min(machine.slots[slot].failures, KEPT)):
         one = machine.failures[slot, k]
-        if width >= one.processors and length >= one.length and later <= one.until:
-            if machine.partition[item] == one.partition:
-                return True
+        is_smaller = width >= one.processors and length >= one.length and machine.partition[item] == one.partition
+        if is_smaller and later <= one.until:
+            return True
     return False
 
 
