@@ -1,7 +1,7 @@
 """
 Measure Slurm's two schedulers on a month of 100,000 jobs on 1,000 nodes of 32 CPUs; the goal is 60 s on one core.
 
-    python benchmarks/slurm_month.py [--load 0.95] [--jobs 100000]
+    python benchmarks/slurm_month.py [--load 0.95] [--jobs 100000] [--only NAME ...]
 
 The jobs are drawn: log-normal run times, estimates that are rounded up and mostly too long, submissions by day and in
 bursts of a user, and 300 users in 30 accounts. The load is offered work over capacity; at 0.95 thousands of jobs wait.
@@ -33,7 +33,18 @@ SCHEDULERS = {
     "fair tree": MULTIFACTOR | {"priority": MULTIFACTOR["priority"] | {"fair_share_of": "fair-tree"}},
     "multifactor, 20 jobs of a user": MULTIFACTOR | {"scheduler_parameters": {"bf_max_job_user": 20}},
     "multifactor, limit of 100 jobs": MULTIFACTOR | {"limits": {"user": {"jobs": 100}}},
-}
+    "first come, nodes": {"nodes": [{"count": NODES, "processors": CPUS}]},
+    "multifactor, nodes": MULTIFACTOR | {"nodes": [{"count": NODES, "processors": CPUS}]},
+    "multifactor, nodes, partitions": MULTIFACTOR | {
+        "nodes": [
+            {"count": 600, "processors": CPUS, "partition": [0, 1]}, {"count": 300, "processors": CPUS},
+            {"count": 100, "processors": CPUS, "partition": 2},
+        ],
+    },
+    "multifactor, nodes, limits": MULTIFACTOR | {
+        "nodes": [{"count": NODES, "processors": CPUS}], "limits": {"user": {"jobs": 100}}
+    },
+}  # fmt: skip
 
 
 def month(jobs: int, load: float) -> Workload:
@@ -54,6 +65,7 @@ def month(jobs: int, load: float) -> Workload:
     table = pl.DataFrame({
         "job_id": np.arange(1, jobs + 1), "submit_time": submit, "run_time": run, "estimate": estimate,
         "processors": processors, "user_id": users, "group_id": users % 30,
+        "partition_id": np.where(processors > 256, 0, 1 + (users % 5 == 0)),
     })  # fmt: skip
     return Workload(table, Machine.of(NODES * CPUS), "month")
 
@@ -63,9 +75,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--load", type=float, default=0.95)
     parser.add_argument("--jobs", type=int, default=100_000)
+    parser.add_argument("--only", nargs="*", help="Names of the schedulers (default: all).")
     options = parser.parse_args()
     workload, warm = month(options.jobs, options.load), month(100, options.load)
     for name, values in SCHEDULERS.items():
+        if options.only and name not in options.only:
+            continue
         scheduler = Scheduler(backfill="slurm", **values)
         simulate(warm, scheduler)
         began = time.process_time()

@@ -12,8 +12,9 @@ import pytest
 import cases
 import fuzz
 from swflow.compiled.kernel import Kernel
+from swflow.scheduling.engine import nodes as cycle_of_nodes
 from swflow.scheduling.engine import setup, solve
-from swflow.scheduling.machine import ahead, counted, moves, plan
+from swflow.scheduling.machine import ahead, counted, moves, nodes, plan
 from swflow.scheduling.options import CLUSTER_OPTIONS, PRIORITY
 
 CASES = int(os.environ.get("SWFLOW_RANDOM_CASES", "100"))
@@ -21,7 +22,8 @@ CASES = int(os.environ.get("SWFLOW_RANDOM_CASES", "100"))
 #: Sizes of tables that are full after a few jobs.
 SMALL = (
     (plan, "SIZE", 4), (moves, "SIZES", 3), (moves, "_HASH_BITS", 2), (moves, "LONG_QUEUE", 2), (ahead, "FAR", 0),
-    (ahead, "MOST_WIDTHS", 4), (ahead, "MOST_LENGTHS", 4), (setup, "_BLOCK", 3),
+    (ahead, "MOST_WIDTHS", 4), (ahead, "MOST_LENGTHS", 4), (setup, "_BLOCK", 3), (nodes, "KEPT", 1),
+    (cycle_of_nodes, "KEPT", 1),
 )  # fmt: skip
 
 
@@ -30,6 +32,10 @@ OFTEN: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
     "resources": ({}, ("backfill", "event_order", "resources", "column resources")),
     "shapes": ({}, ("shapes", "order", "backfill", "clusters", "dispatch", "resources", "prediction")),
     "slurm": ({}, ("scheduler_parameters", "backfill", "limits", "unavailable", "priority", "resources")),
+    "nodes": (
+        {"backfill": "slurm", "nodes": "partitions"},
+        ("scheduler_parameters", "order", "limits", "priority", "prediction", "estimates"),
+    ),
     "numbers": (
         {}, ("allocation", "order", "backfill", "unavailable", "places", "runtime", "penalty", "efficiency")
     ),

@@ -12,9 +12,12 @@ from swflow.compiled.kernel import Handle, Kernel
 from swflow.errors import SwflowError
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
+from swflow.scheduling.engine import solve
+from swflow.scheduling.machine.nodes import NODES
 from swflow.scheduling.options import SCHEDULER_PARAMETERS
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
+from swflow.scheduling.state import operations
 from swflow.scheduling.state.fair_tree import FairTree, new_fair_tree, rank_users, spread_usage
 
 
@@ -126,6 +129,136 @@ def test_the_main_scheduler_tests_as_many_jobs_as_it_may():
     jobs = [(1, 10, 10, 4, 0), (2, 10, 10, 1, 0), (3, 10, 10, 1, 0), (4, 10, 10, 1, 0)]
     assert starts(jobs, 4) == [1, 11, 11, 11]
     assert starts(jobs, 4, default_queue_depth=2) == [1, 11, 11, 21]
+
+
+# -- nodes
+
+
+def starts_on_nodes(
+    jobs: list[tuple[float, float, float, int, int | None]], nodes: list[dict[str, Any]], **options: Any
+) -> list[float]:
+    """Return the starts of jobs in whole seconds; each has submit time, run time, estimate, processors, partition."""
+    names = ("submit_time", "run_time", "estimate", "processors", "partition_id")
+    types = dict.fromkeys(names[:3], pl.Float64) | dict.fromkeys(names[3:], pl.Int64)
+    table = pl.DataFrame(jobs, schema=types, orient="row").with_columns(job_id=pl.int_range(1, len(jobs) + 1))
+    header = {"UnixStartTime": [str(options.pop("epoch", 0))]}
+    parameters = {"bf_resolution": 1, "batch_sched_delay": 0, "end_delay": 0} | options.pop("parameters", {})
+    scheduler = Scheduler(backfill="slurm", nodes=nodes, scheduler_parameters=parameters, **options)
+    found = simulate(Workload(table, Machine.of(1024), "drawn", header=header), scheduler)
+    return found.sort("job_id")["start_time"].floor().to_list()
+
+
+def test_cycles_reserve_whole_nodes():
+    # The second job has a reservation from 101 on. It leaves a processor, on which the third job may start now, but not
+    # if the whole node is reserved; the fourth ends in time.
+    jobs = [(1, 100, 100, 3, None), (2, 50, 50, 2, None), (3, 200, 200, 1, None), (4, 20, 20, 1, None)]
+    assert starts(jobs, 4) == [1, 101, 30, 101]
+    assert starts_on_nodes(jobs, [{"count": 1, "processors": 4}]) == [1, 101, 101, 30]
+
+
+def test_a_job_gets_the_node_that_fits_best():
+    # The nodes have 1, 2 and 4 processors: the jobs of 2 and 1 leave those of 4 to the last one.
+    jobs = [(1, 90, 90, 2, None), (1, 90, 90, 1, None), (1, 90, 90, 4, None), (1, 90, 90, 1, None)]
+    sizes = [{"count": 1, "processors": size} for size in (1, 2, 4)]
+    assert starts_on_nodes(jobs, sizes) == [1, 1, 1, 91]
+
+
+def test_a_job_gets_the_consecutive_nodes_that_fit_best():
+    # The first job is on the third node. Of the two nodes before and the one after it, the second job gets the latter,
+    # for which the third job waits.
+    nodes = [{"count": count, "processors": 2, "partition": own} for count, own in ((2, 5), (1, [5, 9]), (1, [5, 8]))]
+    assert starts_on_nodes([(1, 200, 200, 2, 9), (2, 50, 50, 2, 5), (3, 10, 10, 1, 8)], nodes) == [1, 2, 52]
+
+
+def test_a_job_that_does_not_fit_closes_its_partition_only():
+    nodes = [{"count": 1, "processors": 4, "partition": 1}, {"count": 1, "processors": 4, "partition": [2, "3"]}]
+    jobs = [
+        (1, 100, 100, 3, 1),
+        (2, 10, 10, 2, 1),
+        (3, 5, 5, 1, 1),
+        (4, 10, 10, 2, 2),
+        (5, 10, 10, 3, 3),
+        (6, 1, 1, 1, 2),
+    ]
+    # The third job waits for a cycle, and the last one for the fifth, though a processor is free.
+    assert starts_on_nodes(jobs, nodes) == [1, 101, 30, 4, 14, 14]
+
+
+def test_a_job_wider_than_the_open_nodes_of_its_partition_closes_nothing():
+    shared, own = {"count": 1, "processors": 4, "partition": [1, 2]}, {"count": 1, "processors": 2, "partition": 2}
+    # The second job closes partition 1 with its node. The third is wider than the other node, and the fourth starts.
+    jobs = [(1, 100, 100, 3, 1), (2, 10, 10, 2, 1), (3, 10, 10, 3, 2), (4, 10, 10, 2, 2)]
+    assert starts_on_nodes(jobs, [shared, own]) == [1, 101, 30, 4]
+
+
+def test_a_cycle_ends_when_its_table_is_full():
+    # The second job has the only reservation that fits into the table; the third needs another one, so that the fourth
+    # is not tested, though it would start in time.
+    jobs = [(1, 100, 100, 2, None), (2, 10, 10, 3, None), (3, 10, 10, 3, None), (4, 20, 20, 1, None)]
+    nodes = [{"count": 3, "processors": 1}]
+    assert starts_on_nodes(jobs, nodes) == [1, 101, 111, 30]
+    assert starts_on_nodes(jobs, nodes, parameters={"bf_max_job_test": 3}) == [1, 101, 111, 121]
+
+
+def test_ends_are_grouped_by_multiples_of_30_seconds_from_1970_on():
+    # The third job would start at 60, with the first group of ends, if that included 59 and 60, or at 1 + 58.
+    jobs = [(1, 58, 58, 1, None), (1, 119, 119, 1, None), (2, 20, 20, 1, None), (3, 70, 70, 1, None)]
+    nodes = [{"count": 2, "processors": 1}]
+    assert starts_on_nodes(jobs, nodes) == [1, 1, 59, 79]
+
+
+def test_nodes_replace_the_machine_and_must_serve_every_job():
+    nodes = [{"count": 2, "processors": 2, "partition": "1"}]
+    jobs = [(1, 10, 10, 3, 1), (1, 10, 10, 4, None)]
+    assert starts_on_nodes(jobs, nodes) == [1, 11]
+    with pytest.raises(SwflowError, match=r"nodes: partition: 1 jobs of drawn have no nodes, .* partition 2; name it"):
+        starts_on_nodes([*jobs, (1, 10, 10, 1, 2)], nodes)
+    wide = [{"count": 1, "processors": 2, "partition": 1}, {"count": 2, "processors": 2, "partition": 2}]
+    with pytest.raises(SwflowError, match="nodes: 1 jobs are wider than their partition's nodes, the first is job 1 "):
+        starts_on_nodes(jobs, wide)
+
+
+@pytest.mark.parametrize("nodes", ["alike", "partitions"])
+@pytest.mark.parametrize("parameters", ["none", "bf_resolution", "bf_max_job_test", "all"])
+def test_random_cases_on_nodes_have_the_schedule_of_the_slow_simulator(nodes: str, parameters: str):
+    rng = random.Random(f"nodes {nodes} {parameters}")
+    done = 0
+    while done < 15:
+        site = cases.new_site(rng)
+        others = [one for one in cases.CHOOSABLE if one[0] not in ("backfill", "scheduler_parameters", "nodes")]
+        wanted = {"backfill": "slurm", "scheduler_parameters": parameters, "nodes": nodes}
+        values = cases.completed(site, dict(rng.sample(others, rng.randint(0, 2))) | wanted)
+        if values is not None:
+            case = cases._with_jobs(site, values)
+            assert not cases.differences(case, simulate(case.workload(), Scheduler(**case.options))), case
+            done += 1
+
+
+#: Whether each start in `test_no_node_has_more_processors_in_use_than_it_has` left nodes within their sizes.
+PLACED: list[bool] = []
+
+
+def _place(state: Any, item: int, now: float) -> None:
+    """Place a job, and note whether it has its processors, and no node has fewer free ones than 0."""
+    before = state.machine.free.copy()
+    NODES[operations.occupy](state, item, now)
+    free, sizes = state.machine.free, state.machine.sizes
+    PLACED.append(bool(((free >= 0) & (free <= before) & (before <= sizes)).all()))
+    PLACED.append((before - free).sum() == state.jobs[item].processors)
+
+
+def test_no_node_has_more_processors_in_use_than_it_has(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("SWFLOW_INTERPRET", "1")
+    checked = Kernel(solve.RUN_NODES.function, {**solve.RUN_NODES.hooks, operations.occupy: _place})
+    monkeypatch.setattr(solve, "RUN_NODES", checked)
+    rng = random.Random("in use")
+    for _ in range(20):
+        values = cases.completed(site := cases.new_site(rng), {"backfill": "slurm", "nodes": "partitions"})
+        assert values is not None
+        case = cases._with_jobs(site, values)
+        simulate(case.workload(), Scheduler(**case.options))
+    assert len(PLACED) > 100
+    assert all(PLACED)
 
 
 def test_limits_of_qos_of_users_in_them_and_of_groups_above():

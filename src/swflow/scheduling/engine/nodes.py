@@ -5,12 +5,23 @@ import math
 import numpy as np
 
 from swflow.scheduling.machine.allocation import EMPTY, assign, is_within, remove
-from swflow.scheduling.machine.nodes import choose_nodes, is_empty, keep, total, would_start
+from swflow.scheduling.machine.nodes import (
+    KEPT,
+    NodeState,
+    choose_nodes,
+    is_empty,
+    keep,
+    look_ahead,
+    may_suffice,
+    total,
+    would_fit,
+    would_start,
+)
 from swflow.scheduling.state.accounts import at_limit, forget_tests, may_test
 from swflow.scheduling.state.changes import begin, is_limited
 from swflow.scheduling.state.layout import State
 from swflow.scheduling.state.operations import free_now
-from swflow.scheduling.state.queue import NO_JOB, following, root_of
+from swflow.scheduling.state.queue import NO_JOB, root_of
 from swflow.scheduling.state.search import next_job, start_search
 
 
@@ -66,13 +77,13 @@ def serve_cycle_on_nodes(state: State, now: float) -> None:
         return
     clock = float(math.floor(now))
     _open_table(state, clock)
-    tested = 0
+    tested, head = 0, state.machine.head[0]
+    head.taken = head.passed = head.hopeful = 0
     forget_tests(state.usage)
     start_search(state, 0)
-    while tested < options.reservations and _may_start(state, clock):
-        item = next_job(state, queue, now, NO_JOB - 1, 0, 0.0, 0.0)
-        if item < 0:
-            break
+    while tested < options.reservations and _has_hope(state, now, clock, options.reservations - tested):
+        item = state.planned[head.passed]
+        head.passed += 1
         if options.limits and at_limit(state.usage, item, 0):
             continue
         if options.of_user and not may_test(state.usage, item, options.of_user):
@@ -83,42 +94,82 @@ def serve_cycle_on_nodes(state: State, now: float) -> None:
         tested += found
 
 
-#: What became of a job in a cycle: no node was usable, the job was tested, and the table has no room for it.
-_UNTESTED, _TESTED, _FULL = 0, 1, 2
+#: What became of a job in a cycle: it had no usable node; it was tested; the table has no room for it; or it would
+#: overlap a reservation.
+_UNTESTED, _TESTED, _FULL, _OVERLAPS = 0, 1, 2, 3
 
 
 def _plan(state: State, item: int, now: float, clock: float) -> int:
-    """Start a job, or reserve nodes for it; return what became of it."""
+    """
+    Start a job, or reserve nodes for it; return what became of it.
+
+    The job is tested at the time of the cycle. If it would start only after other nodes are no longer reserved, it is
+    tested again at that time.
+    """
+    machine, job, found = state.machine, state.jobs[item], _UNTESTED
+    slots, slot, earliest = machine.slots, _slot_at(machine, clock), clock
+    while True:
+        gain = _next_gain(machine, item, slot, earliest + job.planned)
+        later = slots[gain].end if gain >= 0 else np.inf
+        at_begin = earliest == max(slots[slot].begin, clock)
+        if found == _UNTESTED or not at_begin or not _fails(machine, slot, item, job.processors, job.planned, later):
+            needed, until = job.processors if found == _TESTED else 1, np.inf
+            _find_usable(machine, item, slot, earliest + job.planned, needed)
+            if may_suffice(machine, needed):
+                found, needed, until = _TESTED, job.processors, later
+                if is_limited(state, item):
+                    break
+                if would_fit(machine, job.processors, later):
+                    until = -np.inf
+                    start = max(would_start(state, job.processors, clock), earliest)
+                    if start <= later:
+                        found = _start_or_reserve(state, item, now, clock, start)
+                        if found != _OVERLAPS:
+                            break
+                        slot, earliest, found = _slot_at(machine, start), start, _TESTED
+                        continue
+            if at_begin:
+                _note_failure(machine, slot, item, needed, job.planned, until)
+        if gain < 0:
+            break
+        slot, earliest = slots[gain].next, later
+    return found
+
+
+def _start_or_reserve(state: State, item: int, now: float, clock: float, start: float) -> int:
+    """Start a job if it can start now, or reserve usable nodes for it; return what became of it."""
     options, machine, job = state.options[0], state.machine, state.jobs[item]
-    found, later = _UNTESTED, clock
-    while later < np.inf:
-        earliest = later
-        later = _find_usable(state, item, earliest, earliest + job.planned)
-        if is_empty(machine.usable):
-            continue
-        found = _TESTED
-        if is_limited(state, item):
-            break
-        start = max(would_start(state, job.processors, clock, later), earliest)
-        if start <= clock:
-            choose_nodes(machine, machine.free, job.processors)
-            begin(state, item, now)
-            break
-        if start > later or start == np.inf:
-            continue
-        if start > clock + options.window:
-            break
+    if start <= clock:
+        choose_nodes(machine, machine.free, job.processors)
+        begin(state, item, now)
+    elif start <= clock + options.window:
+        look_ahead(machine)
         choose_nodes(machine, machine.then, job.processors)
         first, last = _slot(state, start), _slot(state, start + job.planned)
         last = max(last, first + options.resolution)
         if not _is_unreserved(state, first, last):
-            later = start
-            continue
+            return _OVERLAPS
         if machine.head[0].slots >= machine.slots.size - 1:
             return _FULL
         _reserve(state, first, last)
-        break
-    return found
+    return _TESTED
+
+
+def _fails(machine: NodeState, slot: int, item: int, width: int, length: float, later: float) -> bool:
+    """Return whether a job cannot start from the begin of a slot until a time, since a smaller one could not."""
+    for k in range(min(machine.slots[slot].failures, KEPT)):
+        one = machine.failures[slot, k]
+        is_smaller = width >= one.processors and length >= one.length and machine.partition[item] == one.partition
+        if is_smaller and later <= one.until:
+            return True
+    return False
+
+
+def _note_failure(machine: NodeState, slot: int, item: int, width: int, length: float, until: float) -> None:
+    """Note that a job cannot start from the begin of a slot until a time."""
+    one = machine.failures[slot, machine.slots[slot].failures % KEPT]
+    one.processors, one.length, one.until, one.partition = width, length, until, machine.partition[item]
+    machine.slots[slot].failures += 1
 
 
 def _slot(state: State, time: float) -> float:
@@ -127,58 +178,110 @@ def _slot(state: State, time: float) -> float:
     return math.floor((time + options.epoch) / options.resolution) * options.resolution - options.epoch
 
 
-def _find_usable(state: State, item: int, begin: float, end: float) -> float:
-    """
-    Find the nodes of a job's partition that are not reserved from ``begin`` to ``end``, inclusive.
+def _slot_at(machine: NodeState, time: float) -> int:
+    """Return the slot at a time, or the last one."""
+    slot = 0
+    while machine.slots[slot].end <= time and machine.slots[slot].next > 0:
+        slot = machine.slots[slot].next
+    return slot
 
-    Return the first end of a slot after which another node is unreserved; infinity if there is none.
-    """
-    machine = state.machine
-    slots, usable, members = machine.slots, machine.usable, machine.members[machine.partition[item]]
-    assign(usable, members)
-    later, slot = np.inf, 0
-    while True:
+
+def _next_gain(machine: NodeState, item: int, slot: int, end: float) -> int:
+    """Return the first slot from one on, and until a time, after which another node is not reserved; -1 if none."""
+    slots, members = machine.slots, machine.members[machine.partition[item]]
+    while slots[slot].next > 0:
         following_slot = slots[slot].next
-        if slots[slot].end > begin:
-            if later == np.inf and following_slot > 0 and _gains(state, members, slot, following_slot):
-                later = slots[slot].end
-            if slots[slot].begin > end:
-                return later
-            keep(usable, machine.unreserved[slot])
-        if following_slot == 0:
-            return later
+        for word in range(members.size):
+            gained = machine.unreserved[following_slot, word] & ~machine.unreserved[slot, word]
+            if members[word] & gained != EMPTY:
+                return slot
+        if slots[slot].begin > end:
+            break
         slot = following_slot
+    return -1
 
 
-def _gains(state: State, members: np.ndarray, slot: int, following_slot: int) -> bool:
-    """Return whether a slot has nodes of a partition that are not usable in the slot before."""
-    machine = state.machine
-    for word in range(members.size):
-        now = machine.usable[word] & machine.unreserved[slot, word]
-        if members[word] & machine.unreserved[following_slot, word] & ~now != EMPTY:
-            return True
+def _find_usable(machine: NodeState, item: int, slot: int, end: float, needed: int) -> None:
+    """
+    Find the nodes of a job's partition that are not reserved from a slot on until its end, inclusive.
+
+    The search ends when they cannot have as many processors as ``needed``.
+    """
+    slots, usable = machine.slots, machine.usable
+    assign(usable, machine.members[machine.partition[item]])
+    while slots[slot].begin <= end and may_suffice(machine, needed):
+        keep(usable, machine.unreserved[slot])
+        slot = slots[slot].next
+        if slot == 0:
+            break
+
+
+# -- early ends of a cycle
+
+
+def _has_hope(state: State, now: float, clock: float, most: int) -> bool:
+    """
+    Return whether there is a job to test next, and one of the jobs that may be tested, at most ``most``, may start.
+
+    Reservations of other jobs have no effect. Jobs are taken from the queue into ``planned`` of the state. How many of
+    a user's jobs are tested is known only in their order, so that there is always hope with such a limit.
+    """
+    options, head, planned = state.options[0], state.machine.head[0], state.planned
+    head.hopeful = max(head.hopeful, head.passed)
+    _bound_starts(state, clock)
+    while True:
+        while head.hopeful < head.taken:
+            if options.of_user or _may_start(state, planned[head.hopeful], clock):
+                return True
+            head.hopeful += 1
+        if head.bounds == 0 or _left(state) >= most:
+            return False
+        item = next_job(state, state.queue, now, NO_JOB - 1, 0, 0.0, 0.0)
+        if item < 0:
+            return False
+        planned[head.taken] = item
+        head.taken += 1
+
+
+def _left(state: State) -> int:
+    """Return how many of the jobs that were taken from the queue are left, without those at a limit of jobs."""
+    head, left = state.machine.head[0], 0
+    for place in range(head.passed, head.taken):
+        if not (state.options[0].limits and at_limit(state.usage, state.planned[place], 0)):
+            left += 1
+    return left
+
+
+def _may_start(state: State, item: int, clock: float) -> bool:
+    """Return whether a job is narrow and short enough to start on nodes that are not reserved before its end."""
+    machine, job = state.machine, state.jobs[item]
+    for k in range(machine.head[0].bounds):
+        if clock + job.planned < machine.bounds[k].until:
+            return job.processors <= machine.bounds[k].free
     return False
 
 
-def _may_start(state: State, clock: float) -> bool:
-    """Return whether a queued job is narrow and short enough to start on the nodes without earlier reservations."""
-    machine, queue = state.machine, state.queue
+def _bound_starts(state: State, clock: float) -> None:
+    """Compute the free processors of nodes without reservations until each time, while a queued job might fit."""
+    machine, width = state.machine, root_of(state.queue).width
     slots, free, slot = machine.slots, free_now(state), 0
+    machine.head[0].bounds = 0
     assign(machine.usable, machine.idle)
-    while root_of(queue).width <= free:
+    while True:
         if slots[slot].end > clock:
             lost = machine.picked
             assign(lost, machine.usable)
             remove(lost, machine.unreserved[slot])
             free -= total(machine.free, lost, lost)
+            if free < width:
+                return
             keep(machine.usable, machine.unreserved[slot])
-            until = slots[slots[slot].next].begin if slots[slot].next > 0 else np.inf
-            if following(queue, 0, -1, free, clock, until) >= 0:
-                return True
+            bound = machine.bounds[machine.head[0].bounds]
+            bound.until, bound.free = np.inf if slots[slot].next == 0 else slots[slots[slot].next].begin, free
+            machine.head[0].bounds += 1
         slot = slots[slot].next
         if slot == 0:
-            break
-    return False
+            return
 
 
 # -- the table of a cycle
@@ -189,6 +292,7 @@ def _open_table(state: State, clock: float) -> None:
     machine, options = state.machine, state.options[0]
     slot = machine.slots[0]
     slot.begin, slot.end, slot.next = _slot(state, clock), _slot(state, clock + options.window), 0
+    slot.failures = 0
     assign(machine.unreserved[0], machine.members[machine.closed.size - 1])
     machine.head[0].slots = 1
 
@@ -239,7 +343,7 @@ def _split(state: State, slot: int, time: float) -> None:
     machine = state.machine
     slots, new = machine.slots, machine.head[0].slots
     slots[new].begin, slots[new].end, slots[new].next = time, slots[slot].end, slots[slot].next
-    slots[slot].end, slots[slot].next = time, new
+    slots[slot].end, slots[slot].next, slots[new].failures = time, new, 0
     assign(machine.unreserved[new], machine.unreserved[slot])
     machine.head[0].slots += 1
 

@@ -10,23 +10,42 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from swflow.compiled.kernel import record
-from swflow.scheduling.machine.allocation import EMPTY, ONE, assign, clear, fill, lowest
+from swflow.scheduling.machine.allocation import EMPTY, ONE, assign, clear, fill, lowest, size_of
 from swflow.scheduling.nodes import Nodes
 from swflow.scheduling.state import operations
-from swflow.scheduling.state.heap import ELEMENT
 from swflow.scheduling.state.layout import State
 
 #: Some processors of a node that a running job has, or will have, and the ``next`` part of the same job, -1 for none.
 PART = record("", "node processors next")
 
+#: A running job by its planned end, with its first part.
+END = record("time", "job part")
+
+#: Processors of a node that are released at the planned end of a job.
+RELEASE = record("time", "job node processors")
+
 #: Consecutive nodes with free processors, and the number of these.
 RUN = record("", "first last processors")
 
-#: A slot of a cycle's table: a time span in which the same nodes are not reserved, and the ``next`` slot, 0 for none.
-SLOT = record("begin end", "next")
+#: A slot of a cycle's table: a time span in which the same nodes are not reserved, the ``next`` slot, 0 for none, and
+#: the number of failures that were noted.
+SLOT = record("begin end", "next failures")
 
-#: The number of jobs in ``ends``, of chosen parts and of slots, and the first spare part.
-HEAD = record("", "running chosen slots spare")
+#: A job of some processors and length, in a partition, cannot start in a slot or later ``until`` a time; nor can wider
+#: or longer ones, since a cycle only adds reservations.
+FAILURE = record("length until", "processors partition")
+
+#: The failures that are kept of each slot.
+KEPT = 8
+
+#: A bound in a cycle: the free processors of the nodes that are not reserved before a time.
+BOUND = record("until", "free")
+
+#: The number of jobs in ``ends``, of chosen parts and of slots, the first spare part, the processors of the largest
+#: node, how many ``releases`` are before the start of a job by `would_start`, and the number of ``bounds``. In a
+#: cycle, the numbers of jobs that were taken from the queue and that were tested, and the first that may start. The
+#: number of ``releases`` is -1 if they must be listed anew.
+HEAD = record("", "releases running chosen slots spare largest ended bounds taken passed hopeful")
 
 #: Seconds between the barriers to which the first group of ends is aligned, and the span of this group; and the time
 #: that a job takes to end beyond its limit (`_will_run_test` and `_guess_job_end` in
@@ -38,14 +57,14 @@ class NodeState(NamedTuple):
     """The free processors of each node, the nodes of running jobs, and the table of a backfill cycle."""
 
     sizes: np.ndarray  # the processors of each node
-    free: np.ndarray  # those that are free now
+    free: np.ndarray  # the free processors of each node
     idle: np.ndarray  # the set of nodes with free processors
     members: np.ndarray  # the sets of nodes that each partition may use
     partition: np.ndarray  # the partition of each job
     parts: np.ndarray  # the parts of all running jobs, and the spare ones
-    first: np.ndarray  # the first part of each running job
-    ends: np.ndarray  # the running jobs by planned end, in whole seconds
+    ends: np.ndarray  # the running jobs by planned end, in whole seconds; ties go to the first job
     head: np.ndarray
+    releases: np.ndarray  # the parts of running jobs by planned end
     chosen: np.ndarray  # the parts of the job that starts next
     picked: np.ndarray  # the set of their nodes
     usable: np.ndarray  # scratch: the set of nodes that a job may use
@@ -54,6 +73,8 @@ class NodeState(NamedTuple):
     then: np.ndarray  # scratch: the processors of each node that are free when a job starts
     runs: np.ndarray  # scratch: the consecutive nodes among those that a job may use
     slots: np.ndarray  # the table of a cycle
+    failures: np.ndarray  # the last failures in each slot
+    bounds: np.ndarray  # scratch: bounds on the jobs that may start in a cycle, by time
     unreserved: np.ndarray  # the set of nodes that are not reserved in each slot
 
 
@@ -67,7 +88,8 @@ def new_node_state(nodes: Nodes, jobs: int, most_slots: int) -> NodeState:
     sets = members.view(np.uint64)
     parts = np.zeros(min(processors, count * max(jobs, 1)) + 1, PART)
     parts["next"] = np.arange(1, parts.size + 1)
-    slots = min(most_slots, 2 * jobs + 1) + 1
+    slots, head = min(most_slots, 2 * jobs + 1) + 1, np.zeros(1, HEAD)
+    head["largest"] = nodes.sizes.max()
     return NodeState(
         sizes=nodes.sizes,
         free=nodes.sizes.copy(),
@@ -75,9 +97,9 @@ def new_node_state(nodes: Nodes, jobs: int, most_slots: int) -> NodeState:
         members=sets,
         partition=nodes.partition,
         parts=parts,
-        first=np.full(jobs, -1),
-        ends=np.empty(min(processors, jobs) + 1, ELEMENT),
-        head=np.zeros(1, HEAD),
+        ends=np.empty(min(processors, jobs) + 1, END),
+        head=head,
+        releases=np.empty(parts.size, RELEASE),
         chosen=np.zeros(count, PART),
         picked=np.zeros(words, np.uint64),
         usable=np.zeros(words, np.uint64),
@@ -86,6 +108,8 @@ def new_node_state(nodes: Nodes, jobs: int, most_slots: int) -> NodeState:
         then=np.zeros(count, np.int64),
         runs=np.zeros(count, RUN),
         slots=np.zeros(slots, SLOT),
+        failures=np.zeros((slots, KEPT), FAILURE),
+        bounds=np.zeros(slots, BOUND),
         unreserved=np.zeros((slots, words), np.uint64),
     )
 
@@ -93,15 +117,15 @@ def new_node_state(nodes: Nodes, jobs: int, most_slots: int) -> NodeState:
 # -- sets of nodes
 
 
-def has(nodes: np.ndarray, node: int) -> bool:
-    """Return whether a node is in a set."""
-    return (nodes[node >> 6] >> np.uint64(node & 63)) & ONE != EMPTY
-
-
 def keep(nodes: np.ndarray, other: np.ndarray) -> None:
     """Remove the nodes that are not in another set from a set."""
     for word in range(nodes.size):
         nodes[word] &= other[word]
+
+
+def may_suffice(machine: NodeState, width: int) -> bool:
+    """Return whether the usable nodes may have enough processors for a job, by their number."""
+    return machine.head[0].largest * size_of(machine.usable) >= width
 
 
 def is_empty(nodes: np.ndarray) -> bool:
@@ -197,8 +221,7 @@ def _add_part(machine: NodeState, node: int, processors: int) -> None:
 
 def _occupy(state: State, item: int, now: float) -> None:
     machine = state.machine
-    head, parts = machine.head[0], machine.parts
-    machine.first[item] = -1
+    head, parts, first = machine.head[0], machine.parts, -1
     for k in range(head.chosen):
         node, processors = machine.chosen[k].node, machine.chosen[k].processors
         machine.free[node] -= processors
@@ -206,15 +229,15 @@ def _occupy(state: State, item: int, now: float) -> None:
             clear(machine.idle, node, node)
         part = head.spare
         head.spare = parts[part].next
-        parts[part].node, parts[part].processors, parts[part].next = node, processors, machine.first[item]
-        machine.first[item] = part
-    _insert_end(state, item)
+        parts[part].node, parts[part].processors, parts[part].next = node, processors, first
+        first = part
+    _insert_end(state, item, first)
 
 
 def _release(state: State, item: int, now: float) -> None:
     machine = state.machine
     head, parts = machine.head[0], machine.parts
-    part = machine.first[item]
+    part = _remove_end(state, item)
     while part >= 0:
         node, following = parts[part].node, parts[part].next
         machine.free[node] += parts[part].processors
@@ -222,95 +245,131 @@ def _release(state: State, item: int, now: float) -> None:
         parts[part].next = head.spare
         head.spare = part
         part = following
-    _remove_end(state, item)
 
 
 def _extend(state: State, item: int, now: float) -> None:
-    _remove_end(state, item)
-    _insert_end(state, item)
+    _insert_end(state, item, _remove_end(state, item))
 
 
-def _insert_end(state: State, item: int) -> None:
-    """Insert a job into the list of ends; ties go to the first job."""
+def _insert_end(state: State, item: int, part: int) -> None:
+    """Insert a job into the list of ends."""
     head, ends = state.machine.head[0], state.machine.ends
     end = float(math.floor(state.jobs[item].planned_end))
-    low, high = 0, head.running
-    while low < high:
-        middle = (low + high) >> 1
-        if ends[middle].time < end or (ends[middle].time == end and ends[middle].job < item):
-            low = middle + 1
-        else:
-            high = middle
-    for place in range(head.running, low, -1):
-        ends[place].time, ends[place].job = ends[place - 1].time, ends[place - 1].job
-    ends[low].time, ends[low].job = end, item
+    place = head.running
+    while place > 0 and (ends[place - 1].time > end or (ends[place - 1].time == end and ends[place - 1].job > item)):
+        _copy(ends, place - 1, place)
+        place -= 1
+    ends[place].time, ends[place].job, ends[place].part = end, item, part
     head.running += 1
+    head.releases = -1
 
 
-def _remove_end(state: State, item: int) -> None:
+def _remove_end(state: State, item: int) -> int:
+    """Remove a job from the list of ends; return its first part."""
     head, ends = state.machine.head[0], state.machine.ends
-    head.running -= 1
     place = 0
     while ends[place].job != item:
         place += 1
+    part = ends[place].part
+    head.running -= 1
+    head.releases = -1
     for later in range(place, head.running):
-        ends[later].time, ends[later].job = ends[later + 1].time, ends[later + 1].job
+        _copy(ends, later + 1, later)
+    return part
+
+
+def _copy(ends: np.ndarray, source: int, target: int) -> None:
+    one = ends[source]
+    ends[target].time, ends[target].job, ends[target].part = one.time, one.job, one.part
 
 
 # -- plans
 
 
-def would_start(state: State, width: int, clock: float, later: float) -> float:
+def would_fit(machine: NodeState, width: int, later: float) -> bool:
+    """Return whether a job fits on the usable nodes when all jobs have ended that are planned to end until a time."""
+    free, releases = total(machine.free, machine.usable, machine.idle), machine.releases
+    if machine.head[0].releases < 0:
+        _list_releases(machine)
+    for place in range(machine.head[0].releases):
+        if free >= width or releases[place].time > later:
+            break
+        free += _usable_of(machine, place)
+    return free >= width
+
+
+def _list_releases(machine: NodeState) -> None:
+    """List the parts of running jobs by planned end."""
+    head, parts, releases = machine.head[0], machine.parts, machine.releases
+    head.releases = 0
+    for place in range(head.running):
+        part = machine.ends[place].part
+        while part >= 0:
+            one = releases[head.releases]
+            one.time, one.job = machine.ends[place].time, machine.ends[place].job
+            one.node, one.processors = parts[part].node, parts[part].processors
+            head.releases += 1
+            part = parts[part].next
+
+
+def _usable_of(machine: NodeState, place: int) -> int:
+    """Return the processors that are released if their node is usable, or else 0, without a branch."""
+    one = machine.releases[place]
+    bit = (machine.usable[one.node >> 6] >> np.uint64(one.node & 63)) & ONE
+    return one.processors & -np.int64(bit)
+
+
+def would_start(state: State, width: int, clock: float) -> float:
     """
-    Return the time at which a job fits on the usable nodes, by the planned ends of running jobs.
+    Return the time at which a job fits on the usable nodes, by the planned ends of running jobs; infinity if never.
 
     Slurm lets the jobs on these nodes end in groups, the first of 30 s and each further one of at least twice the span,
-    and tests after each whether the job fits. Return infinity if it never does, or not until a time ``later``.
-    ``then`` of the machine's state has the free processors at the start.
+    and tests after each whether the job fits.
     """
     machine = state.machine
-    running, then = machine.head[0].running, machine.then
-    for node in range(then.size):
-        then[node] = machine.free[node]
+    head, releases = machine.head[0], machine.releases
+    head.ended = 0
     free = total(machine.free, machine.usable, machine.idle)
     if free >= width:
         return clock
-    if total(machine.sizes, machine.usable, machine.usable) < width:
-        return np.inf
-    barrier, span = np.inf, _FIRST_GROUP
-    place = 0
-    while place < running:
-        last = np.inf
-        while place < running:
-            end, released = machine.ends[place].time, _release_then(machine, machine.ends[place].job)
+    if head.releases < 0:
+        _list_releases(machine)
+    barrier, span, place = np.inf, _FIRST_GROUP, 0
+    while place < head.releases:
+        last, own = np.inf, 0  # the last end of the group, and the processors of the present job
+        while place < head.releases:
+            one = releases[place]
+            own += _usable_of(machine, place)
             place += 1
-            if released > 0:
-                free += released
-                last = end
+            if place < head.releases and releases[place].job == one.job:
+                continue
+            if own > 0:
+                free += own
+                last = one.time
                 if barrier == np.inf:
-                    barrier = end + _FIRST_GROUP - (end + state.options[0].epoch) % _FIRST_GROUP
-                if place < running and machine.ends[place].time > barrier + span:
+                    barrier = last + _FIRST_GROUP - (last + state.options[0].epoch) % _FIRST_GROUP
+                if place < head.releases and releases[place].time > barrier + span:
                     break
-        if last > later:
-            return np.inf
+            own = 0
         if free >= width:
+            head.ended = place
             return last if last > clock else max(last + _KILL_WAIT, clock + 1)
         span *= 2
-        while place < running and machine.ends[place].time > barrier + span:
+        while place < head.releases and releases[place].time > barrier + span:
             span *= 2
     return np.inf
 
 
-def _release_then(machine: NodeState, item: int) -> int:
-    """Release the usable processors of a running job in ``then``; return their number."""
-    released, part = 0, machine.first[item]
-    while part >= 0:
-        node, processors = machine.parts[part].node, machine.parts[part].processors
-        if has(machine.usable, node):
-            machine.then[node] += processors
-            released += processors
-        part = machine.parts[part].next
-    return released
+def look_ahead(machine: NodeState) -> None:
+    """Compute the free processors of each usable node at the time that `would_start` returned."""
+    for index in range(machine.usable.size):
+        word = machine.usable[index]
+        while word != EMPTY:
+            node = (index << 6) + lowest(word)
+            machine.then[node] = machine.free[node]
+            word &= word - ONE
+    for place in range(machine.head[0].ended):
+        machine.then[machine.releases[place].node] += machine.releases[place].processors
 
 
 def _free_now(state: State) -> int:
@@ -319,7 +378,7 @@ def _free_now(state: State) -> int:
 
 def _find(state: State, item: int, width: int, length: float, now: float) -> float:
     assign(state.machine.usable, state.machine.members[state.machine.partition[item]])
-    return would_start(state, width, now, np.inf)
+    return would_start(state, width, now)
 
 
 def _can_begin(state: State, item: int) -> bool:
