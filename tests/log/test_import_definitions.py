@@ -248,6 +248,10 @@ def test_times_of_a_log_count_from_its_first_submission():
     assert (entry["read"], entry["kept"], entry["removed"]) == (4, 3, {"no submit time": 1})
 
 
+def test_a_job_may_start_when_it_is_submitted():
+    assert log_of(submit=[5.0], start=[5.0], run_time=[1.0], allocated_processors=[1]).tally.notes == {}
+
+
 @pytest.mark.parametrize(("start", "expected"), [(315532800, True), (315532799, False)])
 def test_submit_times_are_unix_times_from_1980_on(start, expected):
     log = log_of(submit=[float(start)], run_time=[1.0], allocated_processors=[1])
