@@ -11,7 +11,7 @@ from swflow.errors import SwflowError
 from swflow.log.importers.lines import Layout, matches, read_records
 from swflow.log.importers.records import ImportedLog, Site, Tally, make_log, read_key
 from swflow.log.importers.sacct import is_accounting, is_headless
-from swflow.log.importers.slurm import gpus, kilobytes, licenses, predecessors, seconds
+from swflow.log.importers.slurm import gpus, kilobytes, licenses, predecessors, seconds, state
 from swflow.log.importers.table import import_table
 
 # -- records of one line each
@@ -147,6 +147,15 @@ def test_durations_equal_their_definition():
     assert evaluated(["", "x", "-1", "1:", "1:2:3:4", None], seconds) == [None] * 6
 
 
+def test_states_are_whole_short_or_cut():
+    """A cut state counts if only one state begins so."""
+    texts = {
+        "CANCELLED by 1001": "CANCELLED", "CANCEL+": "CANCELLED", "CANCE+": "CANCE+", "COMPLETE+": "COMPLETED",
+        "REQUEUE+": "REQUEUE+", "completed": "COMPLETED", " TO": "TIMEOUT", "OUT_OF_MEMOR+": "OUT_OF_MEMORY", "X": "X",
+    }  # fmt: skip
+    assert evaluated([*texts], state) == [*texts.values()]
+
+
 def test_amounts_of_memory_equal_their_definition():
     powers = {"K": 0, "M": 1, "G": 2, "T": 3, "P": 4, "E": 5}
     for letter, power in powers.items():
@@ -185,6 +194,7 @@ def test_licenses_of_all_products_are_added(text, expected):
         ("sbatch --dependency=afterok:1,after:2 x", None, (["1"], True)), ("sbatch -d afterok x", None, ([], True)),
         ("sbatch -d afterok:1:1,afternotok:1", None, (["1"], False)), ("sbatch -d afterok:x:4", None, (["4"], True)),
         ("sbatch -d aftercorr:7:8_2", "5", (["7_5", "8_2"], False)), ("sbatch -d aftercorr:7", None, (["7"], False)),
+        ("sbatch -d after:2,afterok:1", None, (["1"], True)),
         ("sbatch -d 'afterok:5_*' x", None, (["5_*"], False)), ("sbatch -d afterok:7 x", "5", (["7"], False)),
     ],
 )  # fmt: skip

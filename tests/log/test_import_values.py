@@ -144,12 +144,20 @@ def test_places_and_requests_of_pbs_equal_their_definitions(tmp_path):
         ({"exec_host": "n1/0-3", "resources_used.mem": "6kb"}, "used_memory", 1.5),
         ({"exec_host": "n1/0-3", "resources_used.cput": "00:01:00"}, "average_cpu_time", 15),
         ({"exec_host": "", "Resource_List.ncpus": "2", "resources_used.cput": "60"}, "average_cpu_time", 30),
-        ({"Resource_List.walltime": "90"}, "requested_time", 90),
+        ({"Resource_List.walltime": "90"}, "requested_time", 90), ({"end": "100"}, "run_time", 0),
+        ({"exec_host": "n1/3-"}, "allocated_processors", 1), ({"exec_host": "n1/-3"}, "allocated_processors", 1),
     ],
 )  # fmt: skip
 def test_values_of_pbs(tmp_path, changed, column, expected):
     job = pbs(tmp_path, ended(**changed)).fields.row(0, named=True)
     assert job.get(column) == expected
+
+
+def test_times_of_pbs_are_those_of_the_zone(tmp_path):
+    """Of 2:30 on 29 October 2023, the first one counts in Stockholm."""
+    times = {"ctime": "1698539400", "start": "10/29/2023 02:30:00", "end": "10/29/2023 03:30:00"}
+    log = pbs(tmp_path, ended(**times), site=Site(time_zone="Europe/Stockholm"))
+    assert log.fields.select("wait_time", "run_time").rows() == [(0, 7200)]
 
 
 def test_names_of_pbs(tmp_path):
