@@ -91,6 +91,8 @@ def test_comparisons_equal_their_definition():
         require_as_defined({(5, 3): 200 - few, (5, 0): few}, {(5, 3): 200})
     for few in (678, 679, 680):  # the critical distance of 125,000 jobs is 679 jobs
         require_as_defined({(5, 3): 125000 - few, (5, 0): few}, {(5, 3): 125000})
+    # The variant wins two thirds of the jobs, but the score is 0.
+    require_as_defined({(5, 0): 200, (5, 3): 200, (65, 9): 200}, {(5, 3): 400, (65, 0): 200})
     for jobs in (199, 200, 201):  # the winner has half of the jobs if both tenths have 200
         require_as_defined({(5, 3): jobs, (65, 0): 200}, {(5, 0): jobs, (65, 0): 200})
     for against in (9, 10, 11):  # percent of the area
