@@ -361,6 +361,7 @@ def test_estimates_at_their_boundaries():
     assert intervals.difference_over_replicates([(1.0, 1.0), (2.0, 2.0)]).equal is True
     assert intervals.difference_over_replicates([(1.0, 2.0), (2.0, 4.0)]).error is None  # one ratio
     assert intervals.difference_over_replicates([(1.0, 2.0)]).error is None
+    assert intervals.difference_over_replicates([(1.0001, 1.0), (1.0002, 1.0), (1.0003, 1.0)]).error > 1e-5
     two = intervals.difference_over_replicates([(1.0, 2.0), (4.0, 2.0)])
     assert two.error == pytest.approx(math.log(4) / 2) and two.freedom == 1 and two.is_ratio
 
