@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from helpers.cli import call
-from swflow.analysis.calibration import PARAMETERS, WEEK, _parts, calibrate
+from swflow.analysis.calibration import PARAMETERS, WEEK, _parts, _waits, calibrate
 from swflow.errors import SwflowError
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload, write_workload
@@ -139,6 +139,24 @@ def test_jobs_of_the_following_weeks_have_no_part_in_the_error(log, monkeypatch)
     for last, firsts in seen:
         assert last < bound
         assert all(0 <= first - BEGIN - part * WEEK / 2 < 7200 for part, first in enumerate(firsts))
+
+
+@pytest.mark.parametrize(("last", "expected"), [(1.0, 10.0), (2.0, math.inf)])
+def test_values_are_taken_if_every_quarter_has_a_lower_error(log, monkeypatch, last, expected):
+    def errors(options, workload, parts):
+        jobs = options.get("limits", {}).get("user", {}).get("jobs", 2000)
+        return np.array([jobs, jobs, jobs, 20 if last == 1.0 and jobs == 10 else 2000], float)
+
+    monkeypatch.setattr("swflow.analysis.calibration._errors", errors)
+    found = calibrate(log, SITE, weeks=2, test_weeks=1)
+    assert found.values == {name: one.values[0] for name, one in PARAMETERS.items()} | {"user_jobs": expected}
+    assert (found.options == SITE) is (expected == math.inf)
+
+
+def test_jobs_without_a_recorded_wait_are_left_out(log):
+    jobs = log.jobs.with_columns(wait_time=pl.when(pl.col("job_id") % 3 > 0).then("wait_time"))
+    found = _waits(Workload(jobs, log.machine, "drawn"), {"order": "log"})
+    assert found.height == 1000 and found["partition_id"].null_count() == 0
 
 
 def test_a_log_that_is_too_short_is_refused(log):

@@ -91,6 +91,8 @@ def test_comparisons_equal_their_definition():
         require_as_defined({(5, 3): 200 - few, (5, 0): few}, {(5, 3): 200})
     for few in (678, 679, 680):  # the critical distance of 125,000 jobs is 679 jobs
         require_as_defined({(5, 3): 125000 - few, (5, 0): few}, {(5, 3): 125000})
+    # The variant wins two thirds of the jobs, but the score is 0.
+    require_as_defined({(5, 0): 200, (5, 3): 200, (65, 9): 200}, {(5, 3): 400, (65, 0): 200})
     for jobs in (199, 200, 201):  # the winner has half of the jobs if both tenths have 200
         require_as_defined({(5, 3): jobs, (65, 0): 200}, {(5, 0): jobs, (65, 0): 200})
     for against in (9, 10, 11):  # percent of the area
@@ -359,6 +361,7 @@ def test_estimates_at_their_boundaries():
     assert intervals.difference_over_replicates([(1.0, 1.0), (2.0, 2.0)]).equal is True
     assert intervals.difference_over_replicates([(1.0, 2.0), (2.0, 4.0)]).error is None  # one ratio
     assert intervals.difference_over_replicates([(1.0, 2.0)]).error is None
+    assert intervals.difference_over_replicates([(1.0001, 1.0), (1.0002, 1.0), (1.0003, 1.0)]).error > 1e-5
     two = intervals.difference_over_replicates([(1.0, 2.0), (4.0, 2.0)])
     assert two.error == pytest.approx(math.log(4) / 2) and two.freedom == 1 and two.is_ratio
 

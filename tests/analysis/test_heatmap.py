@@ -130,6 +130,7 @@ def test_heatmaps_and_bubbles_are_read_from_a_database(tmp_path):
     assert np.array_equal(read["a", "wait_time"].jobs, found.jobs)
     assert read.keys() == {(run, measure) for run in "ab" for measure in HEATMAP_MEASURES}
     assert sum(int(one.jobs.sum()) for one in read.values()) == 40
+    assert read["b", "wait_time"].jobs.shape == (100, 1)
 
 
 def test_an_unknown_scale_is_refused():
@@ -180,6 +181,12 @@ def test_levels_enclose_the_share_with_the_fewest_cells(counts, share):
     assert density[density > level].sum() < share * density.sum()
 
 
+def test_levels_do_not_depend_on_rounding_errors():
+    density = np.array([[0.1, 0.3], [0.4, 0.2]])
+    assert density_levels(density, [0.4, 0.7, 0.9, 1.0]) == [0.4, 0.3, 0.2, 0.1]
+    assert density_levels(density, [0.41, 0.71, 0.91]) == [0.3, 0.2, 0.1]
+
+
 def test_contours_surround_a_concentration_and_stay_within_the_axes():
     rng = np.random.default_rng(3)
     load, values = rng.normal(0.7, 0.03, 5000).clip(0, 1), 10 ** rng.normal(3, 0.1, 5000)
@@ -218,6 +225,7 @@ def test_a_linear_axis_begins_at_0_and_ends_at_the_largest_value():
     assert (found.value_edges[0], found.value_edges[-1], found.jobs.sum()) == (0, 59, 60)
     assert heatmap(load, values, "linear", 20.0).value_edges[-1] == 20
     assert heatmap(load, np.zeros(60), "linear").value_edges[-1] == 1
+    assert heatmap(load, values / 118, "linear").value_edges[-1] == 0.5
     lines = contours(heatmap(load, np.repeat([0.0, 59.0], 30), "linear"))
     assert len(lines) > 1 and all(np.isfinite(line).all() and line[:, 1].max() <= 59 for _, line in lines)
 

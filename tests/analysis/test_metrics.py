@@ -111,6 +111,7 @@ def test_correlations_state_the_number_of_jobs():
     loads = pl.Series([ABOVE_1, np.nextafter(ABOVE_1, 2)])
     two = table.head(2).with_columns(load=loads, slowdown=pl.Series([3.0, 2.0]))
     assert correlations(two)["above_1"] == 1 and correlations(two)["slowdown"] == pytest.approx(-1)
+    assert correlations(two.with_columns(load=pl.Series([0.5, 1.0])))["above_1"] == 0
     assert correlations(two.head(1)) == dict.fromkeys(CORRELATED) | {"jobs": 1, "above_1": 0}
     assert correlations(table.with_columns(wait_time=7.0))["wait_time"] is None
     nothing = correlations(table.with_columns(slowdown=None))

@@ -78,6 +78,13 @@ def test_check_compares_the_record_with_the_units():
     for units, is_never_full in ((10, False), (11, True)):
         checks = {finding.check for finding in check_workload(site(gpus=units))}
         assert ("gpus-never-full" in checks) is is_never_full
+    for units, expected in (
+        (3, {"gpus-use-beyond-machine"}),
+        (2, {"more-gpus-than-machine", "gpus-use-beyond-machine"}),
+    ):
+        checks = {finding.check for finding in check_workload(site(tapes=1, gpus=units)) if "gpus" in finding.check}
+        assert checks == expected
+    assert not any("gpus" in finding.check for finding in check_workload(site(gpus=5)))
     synthetic = replace(site(gpus=4), history=({"stage": "model"},))
     assert not any("gpus" in finding.check for finding in check_workload(synthetic))
 

@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from helpers.cli import call
-from swflow.analysis.plausibility import check_log, check_workload
+from swflow.analysis.plausibility import Finding, check_log, check_workload, worst
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import SWF_FIELDS, Workload, write_workload
 from swflow.workload.clean import prepared
@@ -112,12 +112,12 @@ def test_shares_of_estimates_decide_the_severity():
     [
         (900, 600, 3 * 86400, None), (900, 600, 3 * 86400 + 1, "warning"), (900, 4000, 3 * 86400 + 1, "note"),
         (3600, 300, 149 * 3600, None), (3600, 300, 149 * 3600 + 1, "warning"), (1, 1, 1, None), (1, 2, 10**6, None),
-        (900, 2594, 3 * 86400 + 1, "warning"), (900, 2595, 3 * 86400 + 1, "note"),
+        (900, 2594, 3 * 86400 + 1, "warning"), (900, 2595, 3 * 86400 + 1, "note"), (900, 3458, 4 * 86400, "note"),
     ],
 )  # fmt: skip
 def test_a_gap_lasts_days_and_many_mean_intervals(interval, count, gap, expected):
     times = [interval * number for number in range(count - 1)]
-    rows = [{"submit_time": time} for time in [*times, (times[-1] if times else 0) + gap]]
+    rows = [{"submit_time": 10**7 + time} for time in [*times, (times[-1] if times else 0) + gap]]
     assert severity("gaps", rows) == expected
     assert severity("gaps", [row | {"job_id": count - place} for place, row in enumerate(rows)]) == expected
 
@@ -136,8 +136,9 @@ def test_a_clock_that_is_set_back_by_more_than_an_hour_is_reported(back, count, 
     [(1, 500, 1, "warning"), (1, 499, 1, None), (120, 600, 1, "warning"), (120, 599, 1, None), (1, 500, 2, None)],
 )
 def test_a_flurry_has_500_jobs_in_a_week_and_five_times_the_median(usual, burst, user, expected):
-    times = [604800 * week + number for week in range(2) for number in range(usual)]
-    bursts = [{"submit_time": 604800 * 2 + number, "user_id": 2} for number in range(burst)]
+    begin = 302300  # twice this time, the third week would end 200 s after the beginning of the burst
+    times = [begin + 604800 * week + number for week in range(2) for number in range(usual)]
+    bursts = [{"submit_time": begin + 604800 * 2 + number, "user_id": 2} for number in range(burst)]
     rows = [*({"submit_time": time, "user_id": user} for time in times), *bursts]
     assert severity("flurries", rows, processors=1000) == expected
 
@@ -174,6 +175,8 @@ CAUSES = {
         ([(60, 10000), (50, 10)], {"MaxNodes": ["99"]}, "warning", ["wrong"]),
         ([(60, 10000, 1), (40, 10, 1), (10, 10, 2)], {}, "warning", ["partitions"]),
         ([(60, 10000, 1), (41, 10, 1), (9, 10, 2)], {}, "warning", ["wrong"]),
+        ([(60, 10000, 1), (40, 10, 1), (10, 10, None)], {}, "warning", ["wrong"]),
+        ([(100, 10000), (100, 2001)], {}, "error", ["threads", "larger"]),
     ],
 )
 def test_the_extent_of_use_beyond_the_machine_decides_severity_and_causes(jobs_of_log, header, expected, causes):
@@ -232,6 +235,42 @@ def test_boundaries_of_use_ids_and_percentages():
     found = findings(*[{"run_time": 0, "wait_time": 50}, {"run_time": 0, "wait_time": 70}, {"run_time": None}, {}] * 25)
     assert found["no-run-time"].message.startswith("75 jobs (75 %) have no run time; cleaning removes them. 50 of them")
     assert "their waits, 60 s in the mean" in found["no-run-time"].message
+
+
+@pytest.mark.parametrize(("last", "expected"), [(50, "warning"), (51, "error")])
+def test_a_recorded_utilization_above_1_is_an_error(last, expected):
+    """For 10 s, 110 of 100 processors are busy, then 50 or 51 for 2 s."""
+    first, second = ({"submit_time": 0, "allocated_processors": width, "run_time": 10} for width in (60, 50))
+    third = {"submit_time": 10, "allocated_processors": last, "run_time": 2}
+    assert severity("use-beyond-machine", [first, second, third], processors=100) == expected
+
+
+@pytest.mark.parametrize("changed", [{"run_time": 0.0}, {"processors": 0}])
+def test_jobs_that_use_nothing_record_no_schedule(changed):
+    columns = {"job_id": 1, "submit_time": 0.0, "wait_time": 0.0, "run_time": 9.0, "processors": 8} | changed
+    found = check_workload(Workload(pl.DataFrame([columns]), Machine.of(8), "log"))
+    assert "no-wait-times" in {each.check for each in found}
+
+
+@pytest.mark.parametrize(("requested", "run", "expected"), [(0, 600, None), (1, 122, "warning"), (1, 121, None)])
+def test_only_jobs_with_an_estimate_run_past_it(requested, run, expected):
+    assert severity("past-estimates", [{"requested_time": requested, "run_time": run}] * 3) == expected
+
+
+def test_flurries_are_in_the_order_of_their_users_and_need_a_user():
+    users = [7, 3, 9, None, 1, 8]
+    rows = [{"submit_time": 10.0 * place, "user_id": user} for place, user in enumerate(users * 500)]
+    calm = [{"submit_time": 604800.0 * week, "user_id": 2} for week in range(1, 9)]
+    workload = Workload(prepared(jobs(*rows, *calm)), Machine.of(10**6), "log")
+    found = [each for each in check_workload(workload) if each.check == "flurries"]
+    assert [each.message.split()[1] for each in found] == ["7", "3", "9", "1", "8"]
+    assert "flurries" not in findings(*[{"user_id": None}] * 3)
+
+
+def test_the_worst_severity():
+    note, warning, error = (Finding("x", severity, "x") for severity in ("note", "warning", "error"))
+    assert worst([]) is None and worst([note]) == "note"
+    assert worst([note, warning]) == "warning" and worst([warning, error, note]) == "error"
 
 
 def test_a_flurry_names_the_user_and_how_to_remove_it():

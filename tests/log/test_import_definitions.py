@@ -11,15 +11,15 @@ from swflow.errors import SwflowError
 from swflow.log.importers.lines import Layout, matches, read_records
 from swflow.log.importers.records import ImportedLog, Site, Tally, make_log, read_key
 from swflow.log.importers.sacct import is_accounting, is_headless
-from swflow.log.importers.slurm import gpus, kilobytes, licenses, predecessors, seconds
+from swflow.log.importers.slurm import gpus, kilobytes, licenses, predecessors, seconds, state
 from swflow.log.importers.table import import_table
 
 # -- records of one line each
 
 
-COLUMNS = ("id", "name", "cpus", "note", "state")
+COLUMNS = ("id", "step", "name", "cpus", "note", "state")
 FREE = ("name", "note")
-CHECKS = {"id": matches(r"\d+"), "cpus": matches(r"\d*"), "state": matches(r"[A-Z]*")}
+CHECKS = {"id": matches(r"\d+"), "step": matches("[a-z]*"), "cpus": matches(r"\d*"), "state": matches(r"[A-Z]*")}
 
 
 def placements(fields: list[str], columns: tuple[str, ...]) -> list[list[str]]:
@@ -38,13 +38,13 @@ def placements(fields: list[str], columns: tuple[str, ...]) -> list[list[str]]:
 def read_plainly(text: str, agrees) -> tuple[list[tuple[int, str, str]], dict[str, list[int]]]:
     """Return line, id and number of CPUs of each record, and the lines of repaired and dropped records by reason."""
     lines = text.split("\n")
-    wrong = [bool(line) and (line.count("|") != 4 or not line[0].isdigit()) for line in lines]
+    wrong = [bool(line) and (line.count("|") != 5 or not line[0].isdigit()) for line in lines]
     odd = [one or (bool(line) and after) for one, line, after in zip(wrong, lines, [*wrong[1:], False], strict=True)]
     records: list[tuple[int, str]] = []
     counts: dict[str, list[int]] = {}
     last = -1
     for number, line in enumerate(lines, 1):
-        if odd[number - 1] and re.match(r"\d+\|", line):
+        if odd[number - 1] and re.match(r"\d+\|[a-z]*(\||$)", line):
             records.append((number, line))
         elif odd[number - 1] and number == last + 1:
             records[-1] = (records[-1][0], f"{records[-1][1]}\n{line}")
@@ -60,15 +60,15 @@ def read_plainly(text: str, agrees) -> tuple[list[tuple[int, str, str]], dict[st
     found = []
     for number, record in records:
         fields = record.split("|")
-        if len(fields) == 5 and "\n" not in record:
-            found.append((number, fields[0], fields[2]))
+        if len(fields) == 6 and "\n" not in record:
+            found.append((number, fields[0], fields[3]))
             continue
         ways = [way for way in placements(fields, COLUMNS) if agrees(dict(zip(COLUMNS, way, strict=True)))]
-        if len({(way[0], way[2], way[4]) for way in ways}) == 1:
-            found.append((number, ways[0][0], ways[0][2]))
+        if len({(way[0], way[1], way[3], way[5]) for way in ways}) == 1:
+            found.append((number, ways[0][0], ways[0][3]))
             counts.setdefault("mended: separators or line breaks in a text", []).append(number)
         else:
-            reason = "too few fields" if len(fields) < 5 else "ambiguous fields"
+            reason = "too few fields" if len(fields) < 6 else "ambiguous fields"
             counts.setdefault(reason, []).append(number)
     return found, counts
 
@@ -81,7 +81,8 @@ def test_records_equal_their_definition():
         rows = []
         for number in range(rng.randint(1, 5)):
             name, note = (rng.choice(texts) if rng.random() < 0.5 else "a" for _ in range(2))
-            row = f"{number + 1}|{name}|{rng.choice(['', '4', '16'])}|{note}|{rng.choice(['', 'OK', 'OK', 'no'])}"
+            step, cpus, state = (rng.choice(part) for part in (["", "", "s", "5"], ["", "4", "16"], ["", "OK", "no"]))
+            row = f"{number + 1}|{step}|{name}|{cpus}|{note}|{state}"
             row = row[: rng.randint(0, len(row))] if rng.random() < 0.1 else row
             row = rng.choice("/:0x") + row if rng.random() < 0.15 else row
             rows.append("\n" + row if rng.random() < 0.15 else row)
@@ -101,7 +102,7 @@ def test_records_equal_their_definition():
 
 def test_the_first_line_has_the_given_number():
     layout = Layout(COLUMNS, "|", CHECKS, FREE)
-    for text, lines in (("1|a|4||OK\n2|b|4||OK\n", [7, 8]), ("1|a|b|4||OK\n\n2|b|4||OK\n", [7, 9])):
+    for text, lines in (("1||a|4||OK\n2||b|4||OK\n", [7, 8]), ("1||a|b|4||OK\n\n2||b|4||OK\n", [7, 9])):
         assert read_records(text.encode(), layout, ["id"], Tally(), 7)["line"].to_list() == lines
 
 
@@ -146,6 +147,15 @@ def test_durations_equal_their_definition():
     assert evaluated(["", "x", "-1", "1:", "1:2:3:4", None], seconds) == [None] * 6
 
 
+def test_states_are_whole_short_or_cut():
+    """A cut state counts if only one state begins so."""
+    texts = {
+        "CANCELLED by 1001": "CANCELLED", "CANCEL+": "CANCELLED", "CANCE+": "CANCE+", "COMPLETE+": "COMPLETED",
+        "REQUEUE+": "REQUEUE+", "completed": "COMPLETED", " TO": "TIMEOUT", "OUT_OF_MEMOR+": "OUT_OF_MEMORY", "X": "X",
+    }  # fmt: skip
+    assert evaluated([*texts], state) == [*texts.values()]
+
+
 def test_amounts_of_memory_equal_their_definition():
     powers = {"K": 0, "M": 1, "G": 2, "T": 3, "P": 4, "E": 5}
     for letter, power in powers.items():
@@ -184,6 +194,7 @@ def test_licenses_of_all_products_are_added(text, expected):
         ("sbatch --dependency=afterok:1,after:2 x", None, (["1"], True)), ("sbatch -d afterok x", None, ([], True)),
         ("sbatch -d afterok:1:1,afternotok:1", None, (["1"], False)), ("sbatch -d afterok:x:4", None, (["4"], True)),
         ("sbatch -d aftercorr:7:8_2", "5", (["7_5", "8_2"], False)), ("sbatch -d aftercorr:7", None, (["7"], False)),
+        ("sbatch -d after:2,afterok:1", None, (["1"], True)),
         ("sbatch -d 'afterok:5_*' x", None, (["5_*"], False)), ("sbatch -d afterok:7 x", "5", (["7"], False)),
     ],
 )  # fmt: skip
@@ -246,6 +257,10 @@ def test_times_of_a_log_count_from_its_first_submission():
     assert log.tally.notes == {"started before it was submitted": (1, 3)}
     entry = log.history[0]
     assert (entry["read"], entry["kept"], entry["removed"]) == (4, 3, {"no submit time": 1})
+
+
+def test_a_job_may_start_when_it_is_submitted():
+    assert log_of(submit=[5.0], start=[5.0], run_time=[1.0], allocated_processors=[1]).tally.notes == {}
 
 
 @pytest.mark.parametrize(("start", "expected"), [(315532800, True), (315532799, False)])

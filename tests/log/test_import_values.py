@@ -54,8 +54,9 @@ def test_job_completions(tmp_path):
         completion(JobId="30", TimeLimit="UNLIMITED", JobState="TIMEOUT", Tres=""),
         "JobId=31 JobState=COMPLETED",
         completion(JobId="32", SubmitTime=None),
-        completion(JobId="40", HetJobId="39"),
+        completion(JobId="40", HetJobId="39", Name="x"),
         completion(JobId="41", ArrayTaskId="3"),
+        "JobId=42 JobState=COMPLETED StartTime=2024-01-08T08:10:00 EndTime=2024-01-08T09:10:00",
     )
     assert jobs.keys() == {"7", "8", "9_2", "10", "20", "30", "40", "41"}
     for name in ("8", "10"):
@@ -69,9 +70,12 @@ def test_job_completions(tmp_path):
     assert names_of(log.header, "user_id") == {1: "ada", 2: "bob(7)"}
     assert names_of(log.header, "group_id") == {1: "physics"}
     assert log.header["Computer"] == ["alpha"]
-    assert log.tally.removed == {"malformed line": (1, 9), "no submit time": (1, 10)}
+    assert log.tally.removed == {"malformed line": (1, 9), "no submit time": (2, 10)}
+    assert jobs["10"]["executable_id"] != jobs["40"]["executable_id"]
     assert log.tally.notes["jobs in advance reservations"] == (1, 2)
     assert log.tally.notes["tasks of arrays"] == (1, 5)
+    log, _ = completions(tmp_path, "", completion(), "JobId=1 Name=x")
+    assert log.tally.removed == {"malformed line": (1, 3)}
     with pytest.raises(SwflowError, match="no valid record of jobcomp/filetxt"):
         completions(tmp_path, "JobId=1 Name=x")
 
@@ -140,12 +144,20 @@ def test_places_and_requests_of_pbs_equal_their_definitions(tmp_path):
         ({"exec_host": "n1/0-3", "resources_used.mem": "6kb"}, "used_memory", 1.5),
         ({"exec_host": "n1/0-3", "resources_used.cput": "00:01:00"}, "average_cpu_time", 15),
         ({"exec_host": "", "Resource_List.ncpus": "2", "resources_used.cput": "60"}, "average_cpu_time", 30),
-        ({"Resource_List.walltime": "90"}, "requested_time", 90),
+        ({"Resource_List.walltime": "90"}, "requested_time", 90), ({"end": "100"}, "run_time", 0),
+        ({"exec_host": "n1/3-"}, "allocated_processors", 1), ({"exec_host": "n1/-3"}, "allocated_processors", 1),
     ],
 )  # fmt: skip
 def test_values_of_pbs(tmp_path, changed, column, expected):
     job = pbs(tmp_path, ended(**changed)).fields.row(0, named=True)
     assert job.get(column) == expected
+
+
+def test_times_of_pbs_are_those_of_the_zone(tmp_path):
+    """Of 2:30 on 29 October 2023, the first one counts in Stockholm."""
+    times = {"ctime": "1698539400", "start": "10/29/2023 02:30:00", "end": "10/29/2023 03:30:00"}
+    log = pbs(tmp_path, ended(**times), site=Site(time_zone="Europe/Stockholm"))
+    assert log.fields.select("wait_time", "run_time").rows() == [(0, 7200)]
 
 
 def test_names_of_pbs(tmp_path):
@@ -261,10 +273,21 @@ def test_mappings_are_checked(tmp_path, mapping, words):
 
 def test_a_start_of_0_is_none_unless_the_log_begins_at_0(tmp_path):
     """The start of a job that never started is its end."""
-    frame = pl.DataFrame({"t": [0.0, 5.0, 6.0], "s": [0.0, 0.0, 8.0], "e": [7.0, 9.0, 9.0]})
+    frame = pl.DataFrame({"t": [0.0, 1.0, 6.0], "s": [0.0, 0.0, 8.0], "e": [7.0, 9.0, 9.0]})
     log = table_of(tmp_path, frame, "columns: {submit_time: t, start_time: s, end_time: e, processors: t}")
-    assert log.fields.select("wait_time", "run_time").rows() == [(0, 7), (4, 0), (2, 1)]
+    assert log.fields.select("wait_time", "run_time").rows() == [(0, 7), (8, 0), (2, 1)]
     assert log.tally.notes["never started (kept, with a run time of 0)"] == (1, 3)
+    log = table_of(tmp_path, frame, "columns: {submit_time: t, start_time: s, run_time: e, processors: t}")
+    assert log.fields["wait_time"].to_list() == [0, None, 2]
+
+
+def test_a_table_with_brackets_in_its_name_and_zeros_in_its_ids(tmp_path):
+    (tmp_path / "m.yaml").write_text("columns: {job_id: id, submit_time: t, run_time: t, processors: t}")
+    pl.DataFrame({"id": ["007"], "t": [1]}).write_parquet(tmp_path / "jobs[1].parquet")
+    (tmp_path / "jobs.csv").write_text("id;t\n007;1\n")
+    for name in ("jobs[1].parquet", "jobs.csv"):
+        log = import_table(str(tmp_path / name), Site(), str(tmp_path / "m.yaml"))
+        assert log.fields["site_job_id"].to_list() == ["007"]
 
 
 def test_words_for_the_status_of_a_table(tmp_path):
@@ -274,6 +297,12 @@ def test_words_for_the_status_of_a_table(tmp_path):
     frame = pl.DataFrame({"t": [1.0] * len(words), "state": [*words]})
     log = table_of(tmp_path, frame, "columns: {submit_time: t, run_time: t, processors: t, status: state}")
     assert log.fields["status"].to_list() == [*words.values()]
+    columns = "columns: {submit_time: t, run_time: t, processors: t, status: state}\nstatus: "
+    log = table_of(tmp_path, frame, columns + "{completed: 0, cancelled: 1, FAILED: 5}")
+    assert log.fields["status"].to_list()[:3] == [0, 1, None] and log.fields["status"].sum() == 0 + 1 + 5 + 5
+    for wrong in ("{completed: 0, cancelled: 7}", "[1]", "{completed: x}"):
+        with pytest.raises(SwflowError, match=r"mapping.yaml: status: must map values to 0 \(failed\), 1"):
+            table_of(tmp_path, frame, columns + wrong)
     with pytest.raises(SwflowError, match=r"mapping.yaml: unknown key 'states'; did you mean 'status'"):
         table_of(tmp_path, frame, "columns: {submit_time: t, run_time: t, processors: t}\nstates: {}")
 
@@ -297,7 +326,7 @@ def test_a_delimiter_is_one_character(tmp_path, delimiter, expected):
 def test_values_of_tables(tmp_path):
     frame = pl.DataFrame({
         "t": [0.0, 1.0, 2.0, 3.0], "s": [None, 5.0, None, 9.0], "w": [4, 9, None, 2], "r": ["5", "0:10", "-1", "inf"],
-        "n": ["2.5", "-1", "x", "0"], "state": ["COMPLETED", "CANCELLED by 3", "7", None],
+        "n": ["2.5", "-1", "1:30", "0"], "state": ["COMPLETED", "CANCELLED by 3", "7", None],
         "span": [timedelta(0, 90)] * 4,
         "after": ["2", "", None, "1,3;2|4"], "list": [["2"], [], None, ["1"]], "text": ["a1b22", "b", None, "a3"],
         "array": ["0", "5", "5", None], "mem": [0.0, 0.1, None, None], "q": ["a", " ", None, "b"], "most": [2] * 4,
@@ -366,8 +395,8 @@ def sacct(tmp_path, *jobs: dict[str, str], site: Site | None = None, drop=(), **
         ({"ReqCPUS": "0"}, "requested_processors", None),
         ({"ReqCPUS": "1"}, "requested_processors", 1),
         ({"AllocCPUS": "", "AllocTRES": "cpu=3"}, "allocated_processors", 3),
-        ({"AllocTRES": "mem=3000K"}, "memory", 3), ({"AllocTRES": "mem=1025K"}, "memory", 2), ({"ReqTRES": "mem=3M"}, "memory", 3),
-        ({"ReqMem": "3M"}, "memory", 3),
+        ({"AllocTRES": "mem=3000K"}, "memory", 3), ({"AllocTRES": "mem=1025K"}, "memory", 2),
+        ({"ReqTRES": "mem=3M"}, "memory", 3), ({"ReqMem": "3M"}, "memory", 3),
         ({"ReqMem": "3Mc"}, "memory", 6), ({"ReqMem": "3Mn", "NNodes": "2"}, "memory", 6), ({}, "memory", None),
         ({"ReqMem": "3Mn", "NNodes": "2"}, "requested_memory", 3 * 1024),
         ({"ReqMem": "3Mc"}, "requested_memory", 3 * 1024),

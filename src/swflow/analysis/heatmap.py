@@ -350,7 +350,7 @@ def density_levels(density: np.ndarray, shares: Sequence[float]) -> list[float]:
     cells = np.sort(density, axis=None)[::-1]
     held = np.cumsum(cells)
     wanted = np.asarray(shares) * held[-1] * (1 - 1e-12)  # rounding errors must not require another cell
-    return [float(cells[place]) for place in np.minimum(np.searchsorted(held, wanted), cells.size - 1)]
+    return [float(cells[place]) for place in np.searchsorted(held, wanted)]
 
 
 def contours(histogram: Heatmap) -> list[tuple[float, np.ndarray]]:

@@ -110,9 +110,10 @@ def _raw(values: Mapping[str, str]) -> dict[str, str | int | None]:
         "requested_processors": _requested(values),
         "nodes": len({match[0].partition("/")[0] for match in _PLACE.finditer(hosts)}) or None,
         "exit": _whole(values.get("Exit_status")),
+        # Torque states them with the nodes.
         "gpus": _whole(values.get("Resource_List.ngpus"))
         or _in_chunks(values.get("Resource_List.select", ""), "ngpus", missing=0)
-        or _in_chunks(values.get("Resource_List.nodes", ""), "gpus", missing=0)  # the form of Torque
+        or _in_chunks(values.get("Resource_List.nodes", ""), "gpus", missing=0)
         or None,
         "depend": values.get("depend"),
         "user": values.get("user"),
@@ -193,7 +194,7 @@ def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
         requested_memory=kilobytes(pl.col("asked_mem"), unit="") / processors,
         memory=(kilobytes(pl.col("asked_mem"), unit="") / 1024).ceil(),
         array=pl.col("site_job_id").str.extract(r"^(\d+)\[\d+\]$", 1),
-        submit=pl.when(again & (before > pl.col("submit"))).then(before).otherwise("submit"),
+        submit=pl.max_horizontal("submit", before),  # null if there is no run before
         depends_on=pl.when(~again).then(
             pl.col("depend")
             .str.extract_all(r"after(?:ok|any|notok):[\w.@:\[\]-]+")

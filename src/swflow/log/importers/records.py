@@ -169,7 +169,7 @@ def make_log(
         reasons = ", ".join(f"{count:,} {reason} (line {line})" for reason, (count, line) in tally.removed.items())
         raise SwflowError(f"{source}: none of {read:,} records is a valid job; {reasons or 'the file has none'}")
     tally.note(records, "started before it was submitted", pl.col("start") < pl.col("submit"))
-    records = records.sort("submit", "line", maintain_order=True)
+    records = records.sort("submit", "line")
     began = int(np.floor(records["submit"].min()))  # type: ignore[arg-type]
     header = _header(records, site, began, form, computer)
     table = records.with_columns(

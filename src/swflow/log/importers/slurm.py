@@ -137,7 +137,7 @@ def licenses(text: pl.Expr) -> pl.Expr:
     is_list = text.str.contains(rf"^{product}(?:[,;|]{product})*$") & ~text.str.contains(
         r"(?:^|,)(?:cpu|node|mem|billing)="
     )
-    products = pl.when(is_list).then(text.str.replace_all(";", ",", literal=True).str.split(by=",")).otherwise(of_tres)
+    products = pl.when(is_list).then(text.str.replace_all(";", ",").str.split(by=",")).otherwise(of_tres)
     counts = products.list.eval(pl.element().str.extract(r"[=:*](\d+)$", 1).cast(pl.Int64).fill_null(1))
     return pl.when(counts.list.len() > 0).then(counts.list.sum())
 

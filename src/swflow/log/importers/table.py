@@ -233,7 +233,7 @@ def _moments(values: pl.Series, entry: Mapping[str, Any], site: Site, where: str
             return clock.dt.epoch("ms") / 1000
         return unix_seconds(clock, site.time_zone)[0]
     plain = text.cast(pl.Float64, strict=False)
-    spaced = text.str.replace("T", " ", literal=True).str.replace(r"\s*(?:Z|UTC)$", "+0000")
+    spaced = text.str.replace("T", " ").str.replace(r"\s*(?:Z|UTC)$", "+0000")
     clock, zoned = (
         spaced.str.replace(r"\s*([+-]\d\d:?\d\d)$", "${1}").str.to_datetime(form, strict=False, time_unit="ms")
         for form in ("%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f%z")
