@@ -37,8 +37,8 @@ SCHEDULERS = {
     "multifactor, nodes": MULTIFACTOR | {"nodes": [{"count": NODES, "processors": CPUS}]},
     "multifactor, nodes, partitions": MULTIFACTOR | {
         "nodes": [
-            {"count": 700, "processors": CPUS, "partition": ["0", "1"]}, {"count": 200, "processors": CPUS},
-            {"count": 100, "processors": CPUS, "partition": "2"},
+            {"count": 600, "processors": CPUS, "partition": [0, 1]}, {"count": 300, "processors": CPUS},
+            {"count": 100, "processors": CPUS, "partition": 2},
         ],
     },
     "multifactor, nodes, limits": MULTIFACTOR | {

@@ -57,7 +57,7 @@ class NodeState(NamedTuple):
     """The free processors of each node, the nodes of running jobs, and the table of a backfill cycle."""
 
     sizes: np.ndarray  # the processors of each node
-    free: np.ndarray  # those that are free now
+    free: np.ndarray  # the free processors of each node
     idle: np.ndarray  # the set of nodes with free processors
     members: np.ndarray  # the sets of nodes that each partition may use
     partition: np.ndarray  # the partition of each job
