@@ -77,6 +77,9 @@ OFTEN: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
     "molded on clusters": (
         {"shapes": "start", "clusters": "several", "dispatch": "least-loaded"}, ("order", "backfill", "prediction")
     ),
+    "predicted shadows": (
+        {"runtime": "shared", "prediction": "system"}, ("allocation", "backfill", "order", "penalty", "estimates")
+    ),
     "idle": (
         {"allocation": "longest-idle"},
         ("backfill", "reservations", "order", "backfill_order", "event_order", "unavailable", "clusters", "prediction"),
