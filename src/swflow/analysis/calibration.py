@@ -207,7 +207,7 @@ def _waits(workload: Workload, options: Mapping[str, Any]) -> pl.DataFrame:
         raise SwflowError(f"{workload.name}: no recorded wait times; expected a log with a recorded schedule")
     owners = [name for name in ("partition_id", "queue_id") if name in workload.jobs.columns]
     return found.select("job_id", "submit_time", "start_time", "wait_time").join(
-        workload.jobs.select("job_id", *owners), on="job_id", how="left"
+        workload.jobs.select("job_id", *owners), on="job_id", how="left", maintain_order="left"
     )
 
 

@@ -118,7 +118,7 @@ def penalty_times(outcomes: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
     added = (
         found.select("node", job_id="jobs", penalty_time=(pl.col("end") - pl.col("start")) * pl.col("penalty"))
         .explode("job_id")
-        .group_by("job_id", "node")
+        .group_by("job_id", "node", maintain_order=True)
         .agg(pl.col("penalty_time").sum())
         .group_by("job_id")
         .agg(pl.col("penalty_time").max())
@@ -179,7 +179,7 @@ def _parts(outcomes: pl.DataFrame, demands: pl.DataFrame, machine: Machine) -> t
     if lost.height:
         raise SwflowError(f"shadows: job {lost['job_id'][0]} has no row of demands")
     wanted = demands.select("job_id", pl.col(resources).fill_null(0.0))
-    return parts.join(wanted, on="job_id"), resources
+    return parts.join(wanted, on="job_id", how="inner", maintain_order="left"), resources
 
 
 def _bounds(parts: pl.DataFrame) -> pl.DataFrame:

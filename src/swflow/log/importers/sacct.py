@@ -577,7 +577,7 @@ def _with_submission(jobs: pl.DataFrame, tally: Tally) -> pl.DataFrame:
     arrays = set(jobs["array"].drop_nulls().unique())
     rows = [(line, [f"{one}_*" if one in arrays else one for one in ids]) for line, ids, _ in found if ids]
     table = pl.DataFrame(rows, {"line": pl.Int64, "depends_on": pl.List(pl.String)}, orient="row")
-    jobs = jobs.join(table, on="line", how="left")
+    jobs = jobs.join(table, on="line", how="left", maintain_order="left")
     tally.note(jobs, DEPENDENCIES, pl.col("depends_on").is_not_null())
     return jobs
 
@@ -608,7 +608,7 @@ def _components_together(jobs: pl.DataFrame, tally: Tally) -> pl.DataFrame:
     memory = pl.col("requested_memory")
     processors = pl.when(memory.is_not_null()).then(pl.coalesce("allocated", "requested"))
     span = pl.col("end").max() - pl.col("start").min() - pl.col("suspended_time").max().fill_null(0)
-    together = parts.group_by("cluster", "leader", "run").agg(
+    together = parts.group_by("cluster", "leader", "run", maintain_order=True).agg(
         *(pl.when(pl.col(name).count() > 0).then(pl.col(name).sum()).alias(name) for name in sums),
         pl.col("submit").min(),
         pl.col("eligible").max(),
