@@ -46,6 +46,10 @@ OFTEN: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
         {"column cancelled_after": "some", "clusters": "several", "dispatch": "earliest-start"},
         ("backfill", "order", "event_order", "prediction", "estimates", "resources"),
     ),
+    "loads": (
+        {"column cancelled_after": "some", "clusters": "several", "dispatch": "least-loaded"},
+        ("backfill", "order", "event_order", "prediction", "estimates", "resources"),
+    ),
     "periods": (
         {"backfill": "slurm", "order": "slurm-multifactor", "priority": "calc_period"},
         ("scheduler_parameters", "limits", "unavailable", "resources", "column array_limit", "half_life"),
