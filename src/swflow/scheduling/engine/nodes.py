@@ -228,19 +228,22 @@ def _has_hope(state: State, now: float, clock: float, most: int) -> bool:
     """
     options, head, planned = state.options[0], state.machine.head[0], state.planned
     head.hopeful = max(head.hopeful, head.passed)
-    _bound_starts(state, clock)
-    while True:
+    may_any = False
+    for partition in range(state.machine.bounded.size):
+        may_any = _bound_starts(state, partition, clock) or may_any
+    while may_any:
         while head.hopeful < head.taken:
             if options.of_user or _may_start(state, planned[head.hopeful], clock):
                 return True
             head.hopeful += 1
-        if head.bounds == 0 or _left(state) >= most:
+        if _left(state) >= most:
             return False
         item = next_job(state, state.queue, now, NO_JOB - 1, 0, 0.0, 0.0)
         if item < 0:
             return False
         planned[head.taken] = item
         head.taken += 1
+    return False
 
 
 def _left(state: State) -> int:
@@ -255,33 +258,42 @@ def _left(state: State) -> int:
 def _may_start(state: State, item: int, clock: float) -> bool:
     """Return whether a job is narrow and short enough to start on nodes that are not reserved before its end."""
     machine, job = state.machine, state.jobs[item]
-    for k in range(machine.head[0].bounds):
-        if clock + job.planned < machine.bounds[k].until:
-            return job.processors <= machine.bounds[k].free
+    partition = machine.partition[item]
+    for k in range(machine.bounded[partition]):
+        bound = machine.bounds[partition, k]
+        if clock + job.planned < bound.until:
+            return job.processors <= bound.free
     return False
 
 
-def _bound_starts(state: State, clock: float) -> None:
-    """Compute the free processors of nodes without reservations until each time, while a queued job might fit."""
+def _bound_starts(state: State, partition: int, clock: float) -> bool:
+    """
+    Compute the free processors of a partition's nodes without reservations until each time, while a job might fit.
+
+    Return whether there are any.
+    """
     machine, width = state.machine, root_of(state.queue).width
-    slots, free, slot = machine.slots, free_now(state), 0
-    machine.head[0].bounds = 0
-    assign(machine.usable, machine.idle)
-    while True:
+    slots, slot, size = machine.slots, 0, 0
+    assign(machine.usable, machine.members[partition])
+    keep(machine.usable, machine.idle)
+    free = total(machine.free, machine.usable, machine.usable)
+    while free >= width:
         if slots[slot].end > clock:
             lost = machine.picked
             assign(lost, machine.usable)
             remove(lost, machine.unreserved[slot])
             free -= total(machine.free, lost, lost)
             if free < width:
-                return
+                break
             keep(machine.usable, machine.unreserved[slot])
-            bound = machine.bounds[machine.head[0].bounds]
+            bound = machine.bounds[partition, size]
             bound.until, bound.free = np.inf if slots[slot].next == 0 else slots[slots[slot].next].begin, free
-            machine.head[0].bounds += 1
+            size += 1
         slot = slots[slot].next
         if slot == 0:
-            return
+            break
+    machine.bounded[partition] = size
+    return size > 0
 
 
 # -- the table of a cycle

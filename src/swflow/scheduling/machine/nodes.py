@@ -38,14 +38,14 @@ FAILURE = record("length until", "processors partition")
 #: The failures that are kept of each slot.
 KEPT = 8
 
-#: A bound in a cycle: the free processors of the nodes that are not reserved before a time.
+#: A bound in a cycle: the free processors of the nodes of a partition that are not reserved before a time.
 BOUND = record("until", "free")
 
 #: The number of jobs in ``ends``, of chosen parts and of slots, the first spare part, the processors of the largest
-#: node, how many ``releases`` are before the start of a job by `would_start`, and the number of ``bounds``. In a
-#: cycle, the numbers of jobs that were taken from the queue and that were tested, and the first that may start. The
-#: number of ``releases`` is -1 if they must be listed anew.
-HEAD = record("", "releases running chosen slots spare largest ended bounds taken passed hopeful")
+#: node, and how many ``releases`` are before the start of a job by `would_start`. In a cycle, the numbers of jobs that
+#: were taken from the queue and that were tested, and the first that may start. The number of ``releases`` is -1 if
+#: they must be listed anew.
+HEAD = record("", "releases running chosen slots spare largest ended taken passed hopeful")
 
 #: Seconds between the barriers to which the first group of ends is aligned, and the span of this group; and the time
 #: that a job takes to end beyond its limit (`_will_run_test` and `_guess_job_end` in
@@ -74,7 +74,8 @@ class NodeState(NamedTuple):
     runs: np.ndarray  # scratch: the consecutive nodes among those that a job may use
     slots: np.ndarray  # the table of a cycle
     failures: np.ndarray  # the last failures in each slot
-    bounds: np.ndarray  # scratch: bounds on the jobs that may start in a cycle, by time
+    bounds: np.ndarray  # scratch: bounds on the jobs of each partition that may start in a cycle, by time
+    bounded: np.ndarray  # scratch: the number of bounds of each partition
     unreserved: np.ndarray  # the set of nodes that are not reserved in each slot
 
 
@@ -109,7 +110,8 @@ def new_node_state(nodes: Nodes, jobs: int, most_slots: int) -> NodeState:
         runs=np.zeros(count, RUN),
         slots=np.zeros(slots, SLOT),
         failures=np.zeros((slots, KEPT), FAILURE),
-        bounds=np.zeros(slots, BOUND),
+        bounds=np.zeros((len(sets), slots), BOUND),
+        bounded=np.zeros(len(sets), np.int64),
         unreserved=np.zeros((slots, words), np.uint64),
     )
 
