@@ -14,7 +14,7 @@ from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
 from swflow.scheduling.engine import solve
 from swflow.scheduling.machine.nodes import NODES
-from swflow.scheduling.options import SCHEDULER_PARAMETERS
+from swflow.scheduling.options import OPTIONS, SCHEDULER_PARAMETERS
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
 from swflow.scheduling.state import operations
@@ -232,6 +232,37 @@ def test_random_cases_on_nodes_have_the_schedule_of_the_slow_simulator(nodes: st
             case = cases._with_jobs(site, values)
             assert not cases.differences(case, simulate(case.workload(), Scheduler(**case.options))), case
             done += 1
+
+
+def _with_a_queue(rng: random.Random) -> cases.Case:
+    """Draw jobs that are submitted in a minute to a few nodes, and run for minutes, so that many have reservations."""
+    nodes = [cases._group(cases.new_site(rng), partitions=True) for _ in range(rng.randint(2, 4))]
+    sizes, of_partition = cases._nodes(nodes)
+    wide = {number: sum(sizes[node] for node in own) for number, own in of_partition.items() if own}
+    partitions = rng.choices([*wide, None], k=rng.randint(15, 40))
+    count = len(partitions)
+    runs = [float(rng.choice([rng.randint(1, 60), rng.randint(20, 400)])) for _ in range(count)]
+    table = {
+        "job_id": list(range(1, count + 1)), "submit_time": sorted(float(rng.randint(0, 60)) for _ in range(count)),
+        "run_time": runs, "estimate": [run * rng.choice([1, 1, 1.5, 4]) for run in runs],
+        "processors": [min(rng.choice([1, 1, 2, 3, 8]), wide.get(number, sum(sizes))) for number in partitions],
+        "partition_id": partitions, "user_id": [1] * count, "group_id": [1] * count, "queue_id": [1] * count,
+        "status": [1] * count,
+    }  # fmt: skip
+    parameters = {
+        "bf_interval": rng.choice([1, 5, 30]), "bf_resolution": rng.choice([1, 7, 60]), "end_delay": rng.choice([0, 2]),
+        "bf_max_job_test": rng.choice([6, 20, 500]), "bf_window": rng.choice([2, 1440]),
+        "batch_sched_delay": rng.choice([0, 20]), "sched_interval": rng.choice([10, 600]),
+    }  # fmt: skip
+    options = {name: one.default for name, one in OPTIONS.items()}
+    options |= {"backfill": "slurm", "nodes": nodes, "scheduler_parameters": parameters}
+    return cases.Case(table, Machine.of(sum(sizes)), options, {}, rng.choice([0, 1_000_000_007]))
+
+
+@pytest.mark.parametrize("number", range(100))
+def test_queues_on_nodes_have_the_schedule_of_the_slow_simulator(number: int):
+    case = _with_a_queue(random.Random(f"queue {number}"))
+    assert not cases.differences(case, simulate(case.workload(), Scheduler(**case.options)))
 
 
 #: Whether each start in `test_no_node_has_more_processors_in_use_than_it_has` left nodes within their sizes.

@@ -81,7 +81,7 @@ def serve_cycle_on_nodes(state: State, now: float) -> None:
     head.taken = head.passed = head.hopeful = 0
     forget_tests(state.usage)
     start_search(state, 0)
-    while tested < options.reservations and _has_hope(state, now, clock, options.reservations - tested):
+    while tested < options.reservations and _has_hope(state, now, clock):
         item = state.planned[head.passed]
         head.passed += 1
         if options.limits and at_limit(state.usage, item, 0):
@@ -219,12 +219,12 @@ def _find_usable(machine: NodeState, item: int, slot: int, end: float, needed: i
 # -- early ends of a cycle
 
 
-def _has_hope(state: State, now: float, clock: float, most: int) -> bool:
+def _has_hope(state: State, now: float, clock: float) -> bool:
     """
-    Return whether there is a job to test next, and one of the jobs that may be tested, at most ``most``, may start.
+    Return whether there is a job to test next, and it or a later one may start: otherwise reservations have no effect.
 
-    Reservations of other jobs have no effect. Jobs are taken from the queue into ``planned`` of the state. How many of
-    a user's jobs are tested is known only in their order, so that there is always hope with such a limit.
+    Jobs are taken from the queue into ``planned`` of the state. How many of them will be tested is unknown, since those
+    without a usable node do not count.
     """
     options, head, planned = state.options[0], state.machine.head[0], state.planned
     head.hopeful = max(head.hopeful, head.passed)
@@ -233,26 +233,16 @@ def _has_hope(state: State, now: float, clock: float, most: int) -> bool:
         may_any = _bound_starts(state, partition, clock) or may_any
     while may_any:
         while head.hopeful < head.taken:
-            if options.of_user or _may_start(state, planned[head.hopeful], clock):
+            item = planned[head.hopeful]
+            if _may_start(state, item, clock) and not (options.limits and at_limit(state.usage, item, 0)):
                 return True
             head.hopeful += 1
-        if _left(state) >= most:
-            return False
         item = next_job(state, state.queue, now, NO_JOB - 1, 0, 0.0, 0.0)
         if item < 0:
             return False
         planned[head.taken] = item
         head.taken += 1
     return False
-
-
-def _left(state: State) -> int:
-    """Return how many of the jobs that were taken from the queue are left, without those at a limit of jobs."""
-    head, left = state.machine.head[0], 0
-    for place in range(head.passed, head.taken):
-        if not (state.options[0].limits and at_limit(state.usage, state.planned[place], 0)):
-            left += 1
-    return left
 
 
 def _may_start(state: State, item: int, clock: float) -> bool:
