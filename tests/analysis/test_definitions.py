@@ -208,6 +208,12 @@ def test_a_parameter_changes_one_option(name, options, value, expected):
     assert PARAMETERS[name].apply(options, site(), value) == expected
 
 
+def test_a_smaller_machine_begins_with_the_log():
+    early = site().jobs.with_columns(pl.col("submit_time") - 50)
+    (window,) = PARAMETERS["size"].apply({}, Workload(early, Machine.of(100), "site"), 0.95)["unavailable"]
+    assert window["from"] == 0
+
+
 def test_without_users_there_is_no_limit_of_users():
     unowned = site().jobs.with_columns(user_id=pl.lit(None, pl.Int64))
     assert PARAMETERS["user_jobs"].apply({}, Workload(unowned, Machine.of(100), "site"), 30.0) is None

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swflow.analysis.heatmap import heatmap
-from swflow.analysis.job_load import Loads, loads_of
+from swflow.analysis.job_load import Loads, _exact_product, _exact_sum, loads_of
 from swflow.errors import SwflowError
 from swflow.jobs.table import END_OF_TIME
 
@@ -65,6 +65,17 @@ def test_the_load_is_the_float_nearest_to_the_quotient_of_fractions(schedule, ma
     found = loads(submit, start, end, processors, machine)
     assert found.load.tolist() == naive_load(submit, start, end, processors, machine)
     assert found.backlog_load.tolist() == naive_load(submit, submit, end, processors, machine)
+
+
+def test_sums_and_products_have_no_error():
+    rng = np.random.default_rng(2)
+    for _ in range(200):
+        a, b = (float(value) for value in rng.standard_normal(2) * 10.0 ** rng.integers(-9, 9, 2))
+        for found, exact in (
+            (_exact_sum(a, b), Fraction(a) + Fraction(b)),
+            (_exact_product(a, b), Fraction(a) * Fraction(b)),
+        ):
+            assert sum(map(Fraction, found)) == exact
 
 
 def test_stays_that_no_float_holds_are_divided_without_error():

@@ -209,7 +209,7 @@ SIZES = {"B": 1 / 1024, "KB": 1, "MB": 1024, "GB": 1024**2, "TB": 1024**3}
 @pytest.mark.parametrize("span", SPANS)
 @pytest.mark.parametrize("size", [*SIZES, None])
 def test_units_and_factors_of_tables(tmp_path, span, size):
-    (tmp_path / "jobs.csv").write_text("t,r,n,m\n0,7,3,5\n")
+    (tmp_path / "jobs.csv").write_text("t,r,n,m\n0,7,3,5\n9,7,3,5\n")
     mapping = tmp_path / "mapping.yaml"
     memory = f"{{column: m, factor: 3, unit: {size}}}" if size else "{column: m, factor: 3}"
     mapping.write_text(f"""columns:
@@ -220,7 +220,9 @@ def test_units_and_factors_of_tables(tmp_path, span, size):
   used_memory: {memory}
   memory: {memory}
 """)
-    job = import_table(str(tmp_path / "jobs.csv"), Site(), str(mapping)).fields.row(0, named=True)
+    jobs = import_table(str(tmp_path / "jobs.csv"), Site(), str(mapping)).fields
+    assert jobs["submit_time"].to_list() == pytest.approx([0, 9 * SPANS[span]])
+    job = jobs.row(0, named=True)
     assert (job["wait_time"], job["run_time"]) == pytest.approx((7 * SPANS[span], 14 * SPANS[span]))
     assert job["allocated_processors"] == 2  # 1.5 rounds up
     assert job["used_memory"] == pytest.approx(15 * SIZES[size or "KB"])

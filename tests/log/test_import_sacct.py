@@ -531,6 +531,7 @@ def test_a_key_is_drawn_once_and_hashes_differ_between_sites(tmp_path, monkeypat
         (None, [], "bad.txt: no such file"),
         ("", [], "bad.txt: empty; print it with: sacct -a -P"),
         ("JobID    User\n-------- ----\n", [], "bad.txt:1: columns of fixed width"),
+        ("JobID    User\n-------- ----\n1        ada \n", [], "bad.txt:1: columns of fixed width"),
         ("1|ada|COMPLETED\n", [], "bad.txt:1: no header of sacct"),
         ("JobID|User|State\n1|ada|COMPLETED\n", [], "bad.txt:1: no column Submit, Start, End or Elapsed, AllocCPUS"),
         (COLUMNS + "\n", [], "bad.txt: no record after the header"),

@@ -221,7 +221,7 @@ def _header_of(text: bytes, path: str, columns: str | None, delimiter: str) -> t
     names = [name.strip().lower() for name in line.decode("utf-8", "replace").split(delimiter)]
     if "jobid" in names:
         return names, body, 2
-    if b"JobID" in line and (not body or set(body.split(b"\n", 1)[0].strip()) <= set(b"- ")):
+    if b"JobID" in line and (not body or set(body.partition(b"\n")[0].strip()) <= set(b"- ")):
         raise SwflowError(f"{path}:1: columns of fixed width with truncated content; print it with: sacct -P")
     if not text.strip():
         raise SwflowError(f"{path}: empty; print it with: sacct -a -P --format={RECOMMENDED}")
