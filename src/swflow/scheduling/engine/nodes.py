@@ -9,7 +9,6 @@ from swflow.scheduling.machine.nodes import (
     KEPT,
     NodeState,
     choose_nodes,
-    is_empty,
     keep,
     look_ahead,
     may_suffice,
@@ -55,7 +54,7 @@ def start_by_partition(state: State, now: float) -> None:
                 begin(state, item, now)
                 free -= width
                 continue
-            if is_empty(machine.usable) or total(machine.sizes, machine.usable, machine.usable) >= width:
+            if total(machine.sizes, machine.usable, machine.usable) >= width:
                 machine.closed[partition] = True
                 remove(machine.open, machine.members[partition])
                 free = total(machine.free, machine.open, machine.idle)

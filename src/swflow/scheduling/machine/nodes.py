@@ -130,14 +130,6 @@ def may_suffice(machine: NodeState, width: int) -> bool:
     return machine.head[0].largest * size_of(machine.usable) >= width
 
 
-def is_empty(nodes: np.ndarray) -> bool:
-    """Return whether a set has no nodes."""
-    for word in range(nodes.size):  # noqa: SIM110
-        if nodes[word] != EMPTY:
-            return False
-    return True
-
-
 def total(processors: np.ndarray, nodes: np.ndarray, others: np.ndarray) -> int:
     """Return the sum of the processors of the nodes that are in both sets."""
     found = 0
@@ -356,7 +348,6 @@ def would_start(state: State, width: int, clock: float) -> float:
         if free >= width:
             head.ended = place
             return last if last > clock else max(last + _KILL_WAIT, clock + 1)
-        span *= 2
         while place < head.releases and releases[place].time > barrier + span:
             span *= 2
     return np.inf
