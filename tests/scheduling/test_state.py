@@ -82,9 +82,9 @@ def test_an_account_that_is_named_only_as_a_parent_or_by_jobs_is_at_the_top() ->
 @pytest.mark.parametrize("half_life", [math.inf, 6.0])
 @pytest.mark.parametrize("period", [0, 5])
 def test_usage_and_limits_are_those_of_the_slow_simulator(half_life: float, period: int) -> None:
-    book_use, share_of, fair_factor, computed_at, at_limit = map(
+    book_use, share_of, of_tree, computed_at, at_limit = map(
         for_python,
-        (accounts.book_use, accounts.share_of, accounts.fair_factor, accounts.computed_at, accounts.at_limit),
+        (accounts.book_use, accounts.share_of, accounts.of_tree, accounts.computed_at, accounts.at_limit),
     )
     rng = random.Random(f"{half_life} {period}")
     for _ in range(25):
@@ -103,16 +103,19 @@ def test_usage_and_limits_are_those_of_the_slow_simulator(half_life: float, peri
         usage = accounts.new_usage(owners, None, 0.0)
         most = np.array([[rng.randint(1, 3), rng.randint(2, 6)] for _ in range(usage.accounts.size)])
         usage = usage._replace(limits=accounts.limits_of(most))
-        fair = naive.FairShare(half_life, period=period, tree=plain_tree(given))
-        running: set[int] = set()
+        whole = rng.random() < 0.5
+        fair = naive.FairShare(half_life, period=period, whole_periods=whole, tree=plain_tree(given))
+        running: dict[int, float] = {}  # the start of each running job
         now = 0.0
         for _ in range(30):
             now += rng.choice([0.0, 0.0, 1.0, 2.5, 4.0])
             job = rng.choice(jobs)
             sign = -1 if job.number in running else 1
-            book_use(usage, job.number, now, half_life, period, sign, sign * job.processors)
-            fair.change(job, now, sign * job.processors)
-            running ^= {job.number}
+            began = running.pop(job.number) if sign < 0 else math.inf
+            counted = max(began, computed_at(now, period)) if whole and sign < 0 else now
+            book_use(usage, job.number, now, half_life, period, sign, sign * job.processors, counted)
+            fair.change(job, now, sign * job.processors, began)
+            running |= {job.number: now} if sign > 0 else {}
             now += rng.choice([0.0, 0.0, 0.0, 1.0, 7.0])
             time = computed_at(now, period)
             assert time == fair.computed_at(now)
@@ -122,7 +125,9 @@ def test_usage_and_limits_are_those_of_the_slow_simulator(half_life: float, peri
                 for column, kind in ((accounts.OF_USER, "user"), (accounts.OF_GROUP, "group")):
                     found = share_of(usage.accounts, usage.rows[one.number, column], time, half_life)
                     assert found == pytest.approx(fair.usage(kind, one, now))
-                assert fair_factor(usage, one.number, time, half_life) == fair.factor(one, now)
+                factor, effective = of_tree(usage, one.number, time, half_life)
+                assert factor == fair.factor(one, now)
+                assert effective == pytest.approx(fair.effective(one, now))
             for one in jobs:
                 asked = rng.choice([0, one.processors])
                 expected = False
@@ -279,14 +284,14 @@ def test_formulas_receive_their_parameters() -> None:
         return 7.0
 
     number = register_formula(formula)
-    numbers, known, owner = tuple(map(float, range(9))), np.arange(10.0, 15.0), np.arange(20.0, 23.0)
+    numbers, known, owner = tuple(map(float, range(10))), np.arange(10.0, 15.0), np.arange(20.0, 23.0)
     demands = np.array([[30, 31, 32, 33], [40, 41, 42, 43]])
     assert key_of(number, 1, numbers, known, owner, demands, np.array([2, 0, -1, 3])) == 7
     assert found == {
         "now": 0, "submit_time": 1, "estimate": 2, "processors": 3, "user_usage": 4, "group_usage": 5, "fair_tree": 6,
-        "machine_processors": 7, "dominant_share": 8, "user_id": 10, "group_id": 11, "queue_id": 12,
-        "executable_id": 13, "job_id": 14, "partition_id": 20, "user_share": 21, "group_share": 22, "resource_1": 42,
-        "resource_2": 40, "resource_3": 0, "resource_4": 43,
+        "association_usage": 7, "machine_processors": 8, "dominant_share": 9, "user_id": 10, "group_id": 11,
+        "queue_id": 12, "executable_id": 13, "job_id": 14, "partition_id": 20, "user_share": 21, "group_share": 22,
+        "resource_1": 42, "resource_2": 40, "resource_3": 0, "resource_4": 43,
     }  # fmt: skip
     assert plain_key_of(number, 50.0, 51.0, 52.0, 53.0) == 7
     assert [found[name] for name in PARAMETERS[:4]] == [50, 51, 52, 53]
