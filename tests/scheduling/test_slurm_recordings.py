@@ -10,13 +10,12 @@ from helpers.slurm_recordings import COLUMNS, OTHERS, compare, interval, runs_in
 #: Fractions of a second by which each run is simulated earlier or later than recorded.
 PHASES = 3
 
-#: The traces whose mean wait is inside the 95 % confidence interval of Slurm's runs: all of at least four runs but
-#: `fair-share`, since Slurm computes usage one job after the other, and `size`, in which a cycle and an end of a job
-#: coincide.
+#: The traces whose mean wait is inside the 95 % confidence interval of Slurm's runs: all but `fair-share`, since Slurm
+#: computes usage one job after the other, and `size`, in which a cycle and an end of a job coincide.
 INSIDE = (
     "builtin", "backfill", "backfill-default", "small-first", "qos", "partitions", "begin", "fair-tree",
     "fair-tree-deep", "backfill-minute", "backfill-window", "backfill-test", "backfill-user", "overlapping",
-    "user-limits", "account-limits", "qos-limits", "everything",
+    "user-limits", "account-limits", "qos-limits", "everything", "site",
 )  # fmt: skip
 
 
