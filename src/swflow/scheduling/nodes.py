@@ -1,6 +1,8 @@
 """The nodes of a machine, and the nodes that each job may use."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -19,6 +21,11 @@ class Nodes:
     members: np.ndarray  # bool (partitions, nodes): the nodes that a partition may use
     partition: np.ndarray  # int64: the partition of each job, a row of ``members``
     names: tuple[str, ...]  # the names of the partitions, for errors
+
+
+def processors_on(groups: Iterable[Mapping[str, Any]]) -> int:
+    """Return the processors of groups of nodes."""
+    return sum(group["count"] * group["processors"] for group in groups)
 
 
 def nodes_of(workload: Workload, jobs: pl.DataFrame, scheduler: Scheduler) -> Nodes | None:

@@ -13,6 +13,7 @@ from swflow.errors import SwflowError, UnsupportedError, suggest
 from swflow.jobs.busy import sealed
 from swflow.jobs.machine import MOST_PROCESSORS, free_memory
 from swflow.jobs.table import Workload, check_arrays, check_workload, without_status
+from swflow.log.swf import header_number
 from swflow.scheduling.eligibility import (
     array_limits,
     cancellations_of,
@@ -23,7 +24,7 @@ from swflow.scheduling.eligibility import (
     require_supported,
 )
 from swflow.scheduling.machine.resources import Resources, longest_stretch
-from swflow.scheduling.nodes import Nodes, nodes_of
+from swflow.scheduling.nodes import Nodes, nodes_of, processors_on
 from swflow.scheduling.options import LATEST, OPTIONS, Unavailable, require_window
 from swflow.scheduling.orders.fair_share import SELECT, Ownership, ownership_of
 from swflow.scheduling.orders.formula import compile_penalty
@@ -108,7 +109,9 @@ class Problem:
     cancelled_after: np.ndarray | None = None  # seconds from the submission of each job; infinity: not cancelled
     slots: np.ndarray = field(default_factory=lambda: np.full(MOST_NAMED, -1))  # see `JobColumns`
     nodes: Nodes | None = None  # if the policy places jobs on nodes
-    epoch: int = 0  # the start of the log in seconds from 1970 on, of which the slots of backfill slurm are multiples
+    epoch: int = (
+        0  # the start of the log in seconds from 1970 on, 0 if unknown: slots of backfill slurm count from 1970
+    )
 
     def __post_init__(self) -> None:
         _check_arrays(self)
@@ -337,21 +340,16 @@ def prepare(workload: Workload, scheduler: Scheduler) -> Problem:
     ]
     return Problem(
         jobs, scheduler, tuple(machines), shapes, sharing, ownership.owners, dependencies, name, table,
-        cancelled_after, columns.slots, nodes_of(workload, table, scheduler), _epoch(workload.header),
+        cancelled_after, columns.slots, nodes_of(workload, table, scheduler),
+        header_number(workload.header, "UnixStartTime") or 0,
     )  # fmt: skip
 
 
 def _sizes(workload: Workload, scheduler: Scheduler) -> list[int]:
     """Return the processors of each machine."""
     if scheduler.nodes:
-        return [sum(group["count"] * group["processors"] for group in scheduler.nodes)]
+        return [processors_on(scheduler.nodes)]
     return [cluster["processors"] for cluster in scheduler.clusters] or [workload.machine.processors]
-
-
-def _epoch(header: Mapping[str, list[str]]) -> int:
-    """Return the start of a log in seconds from 1970 on; 0 if it is unknown."""
-    text = header.get("UnixStartTime", [""])[0].strip()
-    return int(text) if text.isdecimal() else 0
 
 
 def _resources_at(workload: Workload, scheduler: Scheduler) -> list[dict[str, int]]:

@@ -10,6 +10,7 @@ from swflow.jobs.machine import MOST_PROCESSORS, Machine
 from swflow.jobs.table import Workload
 from swflow.log.imported import names_of
 from swflow.log.site import PER_NODE, SITE, node_of, peaks_of
+from swflow.scheduling.nodes import processors_on
 from swflow.scheduling.options import Unchecked
 from swflow.scheduling.orders.fair_share import Names
 from swflow.studies.variants import Change, Variant
@@ -44,11 +45,6 @@ def hardware_of(variant: Variant, workload: Workload) -> tuple[Unchecked, Machin
         else:
             options, machine = _in_pool(options, machine, what, change, workload, where)
     return options, machine
-
-
-def processors_on(groups: Iterable[Unchecked]) -> int:
-    """Return the processors of groups of nodes."""
-    return sum(group["count"] * group["processors"] for group in groups)
 
 
 def _of_nodes(groups: Sequence[Unchecked], machine: Machine) -> Machine:

@@ -46,8 +46,8 @@ def serve_cycle(state: State, now: float) -> None:
         step = _first_fit(state, size, item, job.planned)
         if step == size or times[step] > now + options.window:
             continue
-        start = max(_slot(state, times[step]), now)
-        end = _slot(state, times[step] + job.planned)
+        start = max(slot_start(state, times[step]), now)
+        end = slot_start(state, times[step] + job.planned)
         if step == 0 and job.processors <= free_now(state) and can_begin(state, item):
             begin(state, item, now)
             state.agenda[0].full = 1
@@ -56,7 +56,7 @@ def serve_cycle(state: State, now: float) -> None:
             size = _take(state, size, item, start, max(end, start + options.resolution))
 
 
-def _slot(state: State, time: float) -> float:
+def slot_start(state: State, time: float) -> float:
     """Return the start of the slot at a time: the last multiple of the resolution, in seconds from 1970 on."""
     options = state.options[0]
     return math.floor((time + options.epoch) / options.resolution) * options.resolution - options.epoch
@@ -83,7 +83,7 @@ def _open_cycle(state: State, now: float) -> int:
             running = pop(ends, running)
             ends[counts.running - 1 - together].job = item
             together += 1
-        end = _slot(state, last)
+        end = slot_start(state, last)
         for k in range(together):
             size = _take(state, size, ends[counts.running - 1 - k].job, now, end)
         span *= 2

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from swflow.scheduling.engine.cycle import slot_start
 from swflow.scheduling.machine.allocation import EMPTY, assign, is_within, remove
 from swflow.scheduling.machine.nodes import (
     KEPT,
@@ -144,7 +145,7 @@ def _start_or_reserve(state: State, item: int, now: float, clock: float, start: 
     elif start <= clock + options.window:
         look_ahead(machine)
         choose_nodes(machine, machine.then, job.processors)
-        first, last = _slot(state, start), _slot(state, start + job.planned)
+        first, last = slot_start(state, start), slot_start(state, start + job.planned)
         last = max(last, first + options.resolution)
         if not _is_unreserved(state, first, last):
             return _OVERLAPS
@@ -169,12 +170,6 @@ def _note_failure(machine: NodeState, slot: int, item: int, width: int, length: 
     one = machine.failures[slot, machine.slots[slot].failures % KEPT]
     one.processors, one.length, one.until, one.partition = width, length, until, machine.partition[item]
     machine.slots[slot].failures += 1
-
-
-def _slot(state: State, time: float) -> float:
-    """Return the start of the slot at a time: the last multiple of the resolution, in seconds from 1970 on."""
-    options = state.options[0]
-    return math.floor((time + options.epoch) / options.resolution) * options.resolution - options.epoch
 
 
 def _slot_at(machine: NodeState, time: float) -> int:
@@ -292,7 +287,7 @@ def _open_table(state: State, clock: float) -> None:
     """Begin the table with one slot, without reservations."""
     machine, options = state.machine, state.options[0]
     slot = machine.slots[0]
-    slot.begin, slot.end, slot.next = _slot(state, clock), _slot(state, clock + options.window), 0
+    slot.begin, slot.end, slot.next = slot_start(state, clock), slot_start(state, clock + options.window), 0
     slot.failures = 0
     assign(machine.unreserved[0], machine.members[machine.closed.size - 1])
     machine.head[0].slots = 1
