@@ -161,6 +161,7 @@ def test_without_the_internals_of_numba_a_kernel_is_compiled_by_its_public_inter
         raise AttributeError("no attribute 'JITCodeLibrary'")
 
     monkeypatch.setattr(numba_internals, "machine_code", changed)
+    monkeypatch.setattr(numba_internals, "formula_code", changed)
     outer = example(5, doubles=True)
     with pytest.warns(UserWarning, match="_add_up is compiled without its internals"):
         assert Kernel(_add_up, {_answer: _many})(Handle([outer]), 2) == 5
@@ -170,7 +171,7 @@ def test_without_the_internals_of_numba_a_kernel_is_compiled_by_its_public_inter
         assert Kernel(_sum_of_parts)(Handle(parts, several=True), 2) == 2
     assert [part.sums[0] for part in parts] == [1, 2]
     with pytest.warns(UserWarning, match="internals"):
-        assert Kernel(_asks)(Handle([outer]), Callback(lambda a, b: a - b, 2).address) == 0
+        assert Kernel(_asks)(Handle([outer]), Callback(lambda a, b: a - b, 2, "a - b").address) == 0
     assert outer.sums.tolist() == [-2, 0, 2, 4, 6]
     assert not list(folder.glob("*.o"))
 
@@ -187,10 +188,12 @@ columns = {"submit_time": [0.0, 1.0, 2.0], "run_time": [10.0, 10.0, 3.0], "proce
 jobs = pl.DataFrame({"job_id": [1, 2, 3], **columns, "estimate": [10.0, 10.0, 5.0]})
 for backfill in ("none", "easy", "conservative"):
     print(simulate(Workload(jobs, Machine.of(4), "w"), Scheduler(backfill=backfill))["start_time"].to_list())
+formula = Scheduler(order="-max(wait, 1) ** 2", backfill="easy")
+print(simulate(Workload(jobs, Machine.of(4), "w"), formula)["start_time"].to_list())
 print("numba" in sys.modules)
 """
     environment = {"SWFLOW_CACHE": str(tmp_path), "PATH": ""}
-    starts = ["[0.0, 10.0, 20.0]", "[0.0, 10.0, 2.0]", "[0.0, 10.0, 2.0]"]
+    starts = ["[0.0, 10.0, 20.0]", *3 * ["[0.0, 10.0, 2.0]"]]
     for compiles in ("True", "False"):
         command = [sys.executable, "-c", code]
         done = subprocess.run(command, env=environment, text=True, capture_output=True, check=True)

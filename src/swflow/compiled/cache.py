@@ -12,8 +12,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from swflow.errors import SwflowError
-from swflow.files.atomic import atomic_path
 from swflow.files.fingerprint import cache_home, source_digest
 
 #: How many folders of compiled kernels are kept, one per Python and version of the compiler.
@@ -90,24 +88,3 @@ def remove_unused(folder: Path) -> None:
 
 
 _use_cache()
-
-
-def source_file(source: str, compiler: Callable[..., Any]) -> Path | None:
-    """
-    Write the source of a generated function beside the compiled kernels, so that numba caches its machine code.
-
-    Return the file, named by the source and by the code of the function that compiles it; None if it cannot be written.
-    """
-    folder = kernel_folder()
-    if folder is None:
-        return None
-    code = source_digest("", Path(compiler.__code__.co_filename))
-    name = hashlib.blake2b(f"{source}{code}".encode(), digest_size=12).hexdigest()
-    path = folder / "generated" / f"formula_{name}.py"
-    try:
-        if not path.is_file() or path.read_text() != source:
-            with atomic_path(path) as temporary:
-                temporary.write_text(source)
-    except (OSError, SwflowError):
-        return None
-    return path

@@ -100,22 +100,19 @@ class Kernel:
 
     def _loaded(self, kinds: tuple[str, ...], arguments: Sequence[Any]) -> Callable[..., int]:
         """Load or compile the machine code for arguments of these types."""
-        folder = kernel_folder()
         named = [function for pair in self.hooks.items() for function in pair]
         answers = sorted((_name_of(stub), _name_of(answer)) for stub, answer in self.hooks.items())
         key = object_key([self.function, *named], (_name_of(self.function), kinds, answers))
-        path = None if folder is None else folder / f"{self.function.__name__}-{key}.o"
-        found = None if path is None else read_checked(path)
-        if found is None:
-            try:
-                from swflow.compiled.numba_internals import machine_code
 
-                found = machine_code(self.function, self.hooks, arguments)
-            except Exception as error:
-                return self._by_stock_numba(arguments, error)
-            if path is not None:
-                write_checked(path, *found)
-                remove_unused(path.parent)
+        def compiled() -> tuple[str, bytes]:
+            from swflow.compiled.numba_internals import machine_code
+
+            return machine_code(self.function, self.hooks, arguments)
+
+        try:
+            found = _stored(f"{self.function.__name__}-{key}.o", compiled)
+        except Exception as error:
+            return self._by_stock_numba(arguments, error)
         return _loaded_function(self.function.__name__, *found, [_C_TYPES.get(kind, ctypes.c_void_p) for kind in kinds])
 
     def _by_stock_numba(self, arguments: Sequence[Any], error: Exception) -> Callable[..., int]:
@@ -135,12 +132,26 @@ class Kernel:
 _C_TYPES: dict[str, type] = {"int": ctypes.c_int64, "bool": ctypes.c_int64, "float": ctypes.c_double}
 
 
+def _stored(name: str, compiled: Callable[[], tuple[str, bytes]]) -> tuple[str, bytes]:
+    """Return the name of a function and its machine code, from the cache if it is there."""
+    folder = kernel_folder()
+    path = None if folder is None else folder / name
+    found = None if path is None else read_checked(path)
+    if found is None:
+        found = compiled()
+        if path is not None:
+            write_checked(path, *found)
+            remove_unused(path.parent)
+    return found
+
+
 class Callback:
     """
     A formula in the form that kernels call: a C function of floats, or, in interpreted mode, a Python function.
 
     It is a plain Python function of floats that numba can compile; a division by zero gives infinity or NaN. Its
-    ``address`` is the argument of `call_formula`. To ``cache`` the compiled function, its source must be a file.
+    ``address`` is the argument of `call_formula`. If it is made from a ``source`` that contains all that it calls, its
+    machine code is cached.
 
     Examples
     --------
@@ -148,19 +159,33 @@ class Callback:
     12.0
     """
 
-    def __init__(self, function: Callable[..., float], arguments: int, cache: bool = False) -> None:
+    def __init__(self, function: Callable[..., float], arguments: int, source: str = "") -> None:
         self._arguments = arguments
+        self._keep_alive: Any = None
         if interpreted():
             self._function: Any = function
             self.address = register_formula(function)
             return
         with _lost_time():
-            from numba import cfunc, types
+            self.address = self._loaded(function, source) if source else self._compiled(function)
+        self._function = ctypes.CFUNCTYPE(ctypes.c_double, *[ctypes.c_double] * arguments)(self.address)
 
-            signature = types.float64(*[types.float64] * arguments)
-            compiled = cfunc(signature, error_model="numpy", cache=cache)(function)
-        self._function, self.address = compiled.ctypes, int(compiled.address or 0)
-        self._keep_alive = compiled
+    def _loaded(self, function: Callable[..., float], source: str) -> int:
+        def compiled() -> tuple[str, bytes]:
+            from swflow.compiled.numba_internals import formula_code
+
+            return formula_code(function, self._arguments)
+
+        try:
+            return _address(*_stored(f"formula-{object_key([_stored], source)}.o", compiled))
+        except Exception:  # numba's internals changed
+            return self._compiled(function)
+
+    def _compiled(self, function: Callable[..., float]) -> int:
+        from numba import cfunc, types
+
+        self._keep_alive = cfunc(types.float64(*[types.float64] * self._arguments), error_model="numpy")(function)
+        return int(self._keep_alive.address or 0)
 
     def __call__(self, *values: float) -> float:
         """Return the value of the formula; arguments left out at the end are 0."""
@@ -177,8 +202,8 @@ def _name_of(function: Callable[..., Any]) -> str:
 _ENGINES: list[Any] = []
 
 
-def _loaded_function(label: str, name: str, code: bytes, kinds: list[Any]) -> Callable[..., int]:
-    """Load an object file, and return one of its functions."""
+def _address(name: str, code: bytes) -> int:
+    """Load an object file, and return the address of one of its functions."""
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
@@ -188,9 +213,14 @@ def _loaded_function(label: str, name: str, code: bytes, kinds: list[Any]) -> Ca
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
     _ENGINES.append(engine)
+    return int(engine.get_function_address(name))
+
+
+def _loaded_function(label: str, name: str, code: bytes, kinds: list[Any]) -> Callable[..., int]:
+    """Load an object file, and return one of its functions."""
     pointer = ctypes.POINTER
     form = ctypes.CFUNCTYPE(ctypes.c_int32, pointer(ctypes.c_int64), pointer(ctypes.c_void_p), *kinds)
-    function = form(engine.get_function_address(name))
+    function = form(_address(name, code))
 
     def call(*arguments: Any) -> int:
         returned, fault = ctypes.c_int64(), ctypes.c_void_p()

@@ -8,19 +8,17 @@ from types import FunctionType, SimpleNamespace
 from typing import Any
 
 import numba
+from llvmlite import ir
 from numba import types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_lock import global_compiler_lock
 
 from swflow.compiled.numba_compiler import Hooks, NativeLinker, type_of
 
 
 def machine_code(function: Callable[..., int], hooks: Hooks, arguments: Sequence[Any]) -> tuple[str, bytes]:
-    """
-    Compile a kernel with all functions that it calls; return its name and an object file that contains it.
-
-    It is an error if the code calls symbols that only a process with numba has.
-    """
+    """Compile a kernel with all functions that it calls; return its name and an object file that contains it."""
     kinds = tuple(map(type_of, arguments))
     made = _compiled(_Linker(hooks).link(function), _CompilerOfWholes)
     with _without_collection():
@@ -28,10 +26,28 @@ def machine_code(function: Callable[..., int], hooks: Hooks, arguments: Sequence
     result = made.overloads[kinds]
     if types.unliteral(result.signature.return_type) != types.int64:
         raise TypeError(f"{function.__qualname__} returns {result.signature.return_type}, not an int")
-    for one in result.library.external_names():
-        if not hasattr(ctypes.CDLL(None), one):
-            raise RuntimeError(f"{function.__qualname__} needs {one}, which only numba provides")
-    return result.fndesc.llvm_func_name, result.library._get_compiled_object()
+    return result.fndesc.llvm_func_name, result.library.machine_code()
+
+
+@global_compiler_lock
+def formula_code(function: Callable[..., float], arguments: int) -> tuple[str, bytes]:
+    """Compile a formula of floats; return the name of its C function and an object file that contains it."""
+    number, kinds = types.float64, [types.float64] * arguments
+    made = _compiled(function, _CompilerOfParts, error_model="numpy")
+    made.compile(tuple(kinds))
+    (part,) = made.overloads.values()
+    context, about = part.target_context, part.fndesc
+    module = context.create_module("formula")
+    inner = ir.Function(module, context.call_conv.get_function_type(number, kinds), about.llvm_func_name)
+    form = ir.FunctionType(ir.DoubleType(), [ir.DoubleType()] * arguments)
+    outer = ir.Function(module, form, about.llvm_cfunc_wrapper_name)
+    builder = ir.IRBuilder(outer.append_basic_block())
+    builder.ret(context.call_conv.call_function(builder, inner, number, kinds, outer.args)[1])
+    whole = _Whole(context.codegen(), "formula")
+    whole.add_linking_library(part.library)
+    whole.add_ir_module(module)
+    whole.finalize()
+    return about.llvm_cfunc_wrapper_name, whole.machine_code()
 
 
 @contextmanager
@@ -46,14 +62,14 @@ def _without_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _compiled(function: FunctionType, compiler: type[CompilerBase]) -> Any:
+def _compiled(function: Callable[..., Any], compiler: type[CompilerBase], **options: Any) -> Any:
     """
     Return a function that numba compiles when its types are known.
 
     Without ``_nrt`` no references to arrays are counted, which would take most of the time of functions as short as
     these. It is safe as long as the caller holds the arrays and a kernel creates none.
     """
-    options: dict[str, Any] = {"nogil": True, "_nrt": False}
+    options |= {"nogil": True, "_nrt": False}
     options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # only kernels call it
     return numba.njit(function, pipeline_class=compiler, **options)
 
@@ -99,10 +115,12 @@ class _Whole(JITCodeLibrary):
         self._linking_libraries = _callers_first(self._linking_libraries)
         super().finalize()
 
-    def external_names(self) -> list[str]:
-        """Return the names of the functions that it calls outside."""
-        names = [one.name for one in self._final_module.functions if one.is_declaration]
-        return [name for name in names if not name.startswith("llvm.")]
+    def machine_code(self) -> bytes:
+        """Return an object file; it is an error if the code calls symbols that only a process with numba has."""
+        for name in [one.name for one in self._final_module.functions if one.is_declaration]:
+            if not name.startswith("llvm.") and not hasattr(ctypes.CDLL(None), name):
+                raise RuntimeError(f"{self.name} needs {name}, which only numba provides")
+        return bytes(self._get_compiled_object())
 
 
 class _CompilerOfParts(CompilerBase):

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from swflow.compiled.cache import source_file
 from swflow.compiled.kernel import Callback, interpreted
 from swflow.errors import SwflowError, suggest
 from swflow.jobs.conditions import parse_expression
@@ -117,13 +116,10 @@ def _compiled(formula: str, label: str, parameters: tuple[str, ...], first: str,
     # The text contains nothing but arithmetic, since it is built of whitelisted nodes only.
     source = f"from math import *\n\n\ndef formula({', '.join(parameters)}):\n{first}    return float({body})\n"
     scope: dict[str, Any] = {"__name__": "math"}  # the module whose names it uses, where numba looks for them
+    exec(compile(source, label, "exec"), scope)
     if plain:
-        exec(compile(source, label, "exec"), scope)
         scope |= {"float64": np.float64} | {name: _total(function) for name, function in FUNCTIONS.items()}
-        return Callback(scope["formula"], len(parameters))
-    file = source_file(source, Callback.__init__)
-    exec(compile(source, str(file or label), "exec"), scope)
-    return Callback(scope["formula"], len(parameters), file is not None)
+    return Callback(scope["formula"], len(parameters), source)
 
 
 def _total(function: Callable[..., float]) -> Callable[..., float]:
