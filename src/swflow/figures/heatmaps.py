@@ -210,8 +210,9 @@ def _heatmap_row(data: FigureData, styles: Mapping[str, Style], block: Block, me
             *_bubble_layers(data, panel.bubbles, axis, largest),
         ]
         title = {"title": _panel_title(name, block.title, panel)} if is_first else {}
-        shown = alt.layer(*layers).properties(width=width, height=height, **title)
-        charts.append(shown.resolve_scale(color="independent", size="independent"))
+        # Each further method of a layered chart would copy all its layers.
+        apart = alt.Resolve(scale=alt.LegendResolveMap(color="independent", size="independent"))
+        charts.append(alt.layer(*layers, width=width, height=height, resolve=apart, **title))
     if brush is not None:
         curves = _distribution(styles, step, first_titled(y, len(panels)), brush, is_first)
         charts.append(curves.properties(width=180, height=height))
