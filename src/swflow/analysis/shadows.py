@@ -90,17 +90,8 @@ def penalty_times(outcomes: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
     these sums over its nodes. If penalties have already delayed the ends of jobs in the schedule, the shadows of the
     added time count as well.
 
-    Parameters
-    ----------
-    outcomes : polars.DataFrame
-        As for `shadows`.
-    found : polars.DataFrame
-        The shadows of these outcomes, as `shadows` returns them.
-
-    Returns
-    -------
-    polars.DataFrame
-        ``job_id``, in the order of the outcomes, and ``penalty_time``, seconds; 0 for a job with a duration of 0.
+    ``found`` are the shadows of the outcomes, as `shadows` returns them. The result has ``job_id``, in the order of the
+    outcomes, and ``penalty_time``, seconds; 0 for a job with a duration of 0.
 
     References
     ----------

@@ -104,27 +104,13 @@ class Definition(NamedTuple):
 
 
 class Source(NamedTuple):
-    """
-    The content of a source file as far as fingerprints need it.
+    """The content of a source file as far as fingerprints need it."""
 
-    Parameters
-    ----------
-    digest : str
-        Hash of the syntax tree without docstrings.
-    imports : set of (str, str)
-        Imports at the top or inside functions, except those for type checkers.
-    loaded : set of (str, str)
-        Those of them that run when the module is imported.
-    bound : mapping
-        Name that an import at the top binds, to the import.
-    definitions : mapping
-        Name to definition, for modules of the command line; the empty name stands for all other statements.
-    """
-
-    digest: str
-    imports: set[Import]
-    loaded: set[Import]
-    bound: Mapping[str, Import]
+    digest: str  # hash of the syntax tree without docstrings
+    imports: set[Import]  # imports at the top or inside functions, except those for type checkers
+    loaded: set[Import]  # the imports that run when the module is imported
+    bound: Mapping[str, Import]  # name that an import at the top binds, to the import
+    # Name to definition, for modules of the command line; the empty name stands for all other statements.
     definitions: Mapping[str, Definition]
 
 

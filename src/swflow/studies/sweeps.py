@@ -60,24 +60,11 @@ def points(
     copies: int | None = None,
 ) -> list[Point]:
     """
-    Return the settings of a sweep: all combinations.
+    Return the settings of a sweep of a workload: all combinations.
 
-    Parameters
-    ----------
-    workload : Workload
-        The source.
-    processors : int
-        Processors of the new machine.
-    d, variant, factor
-        Values as for `swflow.workload.steps.scale.scale`; without factors, its default.
-    excess : iterable of float
-        Further factors, in percent above (or below) the precise one: 2 is 1.02 times it, rounded to four digits.
-    copies : int, optional
-        For the variant ``precise-size``.
-
-    Returns
-    -------
-    list of Point
+    Values are as for `swflow.workload.steps.scale.scale`; without factors, its default. ``excess`` has further factors,
+    in percent above (or below) the precise one: 2 is 1.02 times it, rounded to four digits. ``copies`` is for the
+    variant ``precise-size``.
     """
     precise = processors / workload.machine.processors
     factors = [*factor, *(float(f"{precise * (1 + part / 100):.4g}") for part in excess)]
@@ -88,26 +75,10 @@ def evaluate(
     workload: Workload, point: Point, schedulers: Mapping[str, Scheduler], replicate: int, seed: int
 ) -> list[dict[str, Any]]:
     """
-    Scale a workload once and simulate the result under every scheduler.
+    Scale a workload once and simulate the result under every scheduler; return a row of each, `PARAMETERS` and metrics.
 
-    Parameters
-    ----------
-    workload : Workload
-        The source.
-    point : Point
-        The setting of the scaling.
-    schedulers : mapping
-        Name to scheduler.
-    replicate : int
-        The number of the draw, from 1.
-    seed : int
-        The project's seed.
-
-    Returns
-    -------
-    list of dict
-        One row per scheduler: `PARAMETERS` and the metrics. ``workload`` is the name of the workflow's workload with
-        identical jobs, which a step `Point.step` with these options draws.
+    ``replicate`` is the number of the draw, from 1. ``workload`` of a row is the name of the workflow's workload with
+    identical jobs, which a step `Point.step` with these options draws.
     """
     step = f"{point.step}@{replicate}"
     scaled = scale(
@@ -161,28 +132,8 @@ def sweep(
     """
     Scale a workload with every setting and simulate the results in one process; return the metrics only.
 
-    Parameters
-    ----------
-    workload, schedulers, seed
-        As for `evaluate`.
-    settings : sequence of Point
-        The settings of the scaling.
-    replicates : int
-        The number of draws of each setting.
-    threads : int
-        The number of threads; the result does not depend on it.
-    progress : callable
-        Called after every draw.
-
-    Returns
-    -------
-    polars.DataFrame
-        One row per setting, replicate and scheduler, the source first: `PARAMETERS` and the metrics.
-
-    Raises
-    ------
-    SwflowError
-        If a setting or a scheduler is invalid.
+    There is one row per setting, replicate and scheduler as of `evaluate`, the source first. The result does not depend
+    on the number of threads. ``progress`` is called after every draw.
     """
     if replicates < 1:
         raise SwflowError(f"seeds: {replicates}; expected at least 1")
@@ -228,21 +179,8 @@ def write_sweep(
     """
     Write the rows of a sweep or of a search as .parquet (the input of ``swflow load``) or .csv.
 
-    Parameters
-    ----------
-    table : polars.DataFrame
-        The result of `sweep` or `adjust`.
-    path : path-like
-        The file to write; the text after the last ``+`` of its name is the sweep's name.
-    source : str
-        The source's name.
-    schedulers : mapping
-        Name to scheduler.
-
-    Raises
-    ------
-    SwflowError
-        If the file has another extension.
+    The text after the last ``+`` of the file's name is the sweep's name. Raise `SwflowError` if it has another
+    extension.
     """
     path = os.fspath(path)
     if path.endswith(".parquet"):
@@ -371,8 +309,6 @@ def adjust(
         As for `sweep`.
     processors, d
         As for `swflow.workload.steps.scale.scale`; the variant is ``precise``.
-    scheduler : Scheduler
-        The scheduler of both the source and the scaled workload.
     tolerance : float
         The largest difference of the mean AWRT from the source's, as a share of the latter.
     replicates : int
@@ -388,11 +324,6 @@ def adjust(
         The factor, and the observed deviations as shares of the source's AWRT.
     polars.DataFrame
         The curve: rows like those of `sweep`.
-
-    Raises
-    ------
-    SwflowError
-        If an option is out of range.
 
     References
     ----------
@@ -518,21 +449,11 @@ def crossing_quantiles(factors: Sequence[float | None]) -> tuple[float | None, f
 
 def curve(table: pl.DataFrame) -> tuple[list[str], list[tuple[Any, ...]]]:
     """
-    Summarize the rows of a search, one row per scheduler and factor.
+    Summarize the rows of a search, as `adjust` returns them: one row per scheduler and factor, the source first.
 
-    Parameters
-    ----------
-    table : polars.DataFrame
-        The table that `adjust` returns, for one or several schedulers.
-
-    Returns
-    -------
-    columns : list of str
-        ``scheduler``, ``factor`` (1 for the source), ``seeds``, the means of ``jobs``, ``utilization``, ``awrt`` and
-        ``awwt`` (s), ``error`` (the standard error of the AWRT, s), ``deviation`` (of the AWRT from the source's,
-        percent).
-    rows : list of tuple
-        Sorted by scheduler, the source first, then by factor.
+    The columns are ``scheduler``, ``factor`` (1 for the source), ``seeds``, the means of ``jobs``, ``utilization``,
+    ``awrt`` and ``awwt`` (s), ``error`` (the standard error of the AWRT, s), ``deviation`` (of the AWRT from the
+    source's, percent).
     """
     summary = (
         table.group_by("scheduler", "factor", maintain_order=True)

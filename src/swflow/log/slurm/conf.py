@@ -103,11 +103,8 @@ def read_slurm_conf(path: str | Path) -> SlurmConf:
     defaults of the following lines. The last line of an option of the cluster counts, as in Slurm. (SchedMD, slurm.conf
     manual.)
 
-    Raises
-    ------
-    SwflowError
-        If a line is neither a comment, an include, nor pairs ``Option=Value``; if a node or partition has no valid
-        size; or if a partition names nodes that are not defined. The message names file and line.
+    Raise `SwflowError`, with file and line, if a line is neither a comment, an include, nor pairs ``Option=Value``; if
+    a node or partition has no valid size; or if a partition names nodes that are not defined.
     """
     path = Path(path)
     options: dict[str, Value] = {}

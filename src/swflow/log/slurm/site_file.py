@@ -74,17 +74,8 @@ def read_site(
     """
     Read a Slurm site from its slurm.conf and, if given, the output of Slurm's commands.
 
-    Parameters
-    ----------
-    conf : path-like
-        slurm.conf; the files that it includes lie next to it.
-    qos, associations, reservations : path-like, optional
-        The output of ``sacctmgr show qos -P``, ``sacctmgr show assoc -P`` and ``scontrol show res``.
-
-    Raises
-    ------
-    SwflowError
-        If a file has another form; the message names file and line.
+    The files that slurm.conf includes lie next to it. The others are the output of ``sacctmgr show qos -P``, ``sacctmgr
+    show assoc -P`` and ``scontrol show res``. Raise `SwflowError`, with file and line, if one has another form.
     """
     slurm = read_slurm_conf(conf)
     levels = [] if qos is None else read_table(qos, "sacctmgr show qos -P", ["name", "priority"])

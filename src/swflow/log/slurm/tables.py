@@ -43,14 +43,7 @@ class Row:
 
 
 def read_table(path: str | Path, command: str, needed: Sequence[str]) -> list[Row]:
-    """
-    Read the table that a command prints with ``-P``: columns separated by ``|``, with a header.
-
-    Raises
-    ------
-    SwflowError
-        If a needed column is missing or a line has another number of columns.
-    """
+    """Read the table that a command prints with ``-P``: a header, and columns separated by ``|``."""
     path = Path(path)
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -91,14 +84,7 @@ class SlurmReservation:
 
 
 def read_reservations(path: str | Path) -> list[SlurmReservation]:
-    """
-    Read the output of ``scontrol show res``.
-
-    Raises
-    ------
-    SwflowError
-        If a reservation lacks its start, end or size.
-    """
+    """Read the output of ``scontrol show res``; raise `SwflowError` if a reservation lacks its start, end or size."""
     path = Path(path)
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
