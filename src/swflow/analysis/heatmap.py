@@ -76,17 +76,10 @@ def heatmap(load: np.ndarray, values: np.ndarray, scale: str = "log", top: float
     """
     Count jobs by the load that they experienced and by a measure of their performance.
 
-    A cell includes its lower and excludes its upper bounds; the last bin includes loads of 1 or more.
-
-    Parameters
-    ----------
-    load, values : float64 array of shape (jobs,)
-        Load and performance. Jobs with an unknown (NaN) load or value are not counted.
-    scale : {'log', 'linear'}
-        The value axis: `BINS_PER_DECADE` per decade from 1 upwards, where values below 1 (a wait time of 0) count
-        at 1; or `LINEAR_BINS` from 0 to ``top``.
-    top : float, optional
-        The end of a linear axis; default: the largest value. Larger values count in the last bin.
+    The arrays have shape (jobs,); jobs with an unknown (NaN) load or value are not counted. A cell includes its lower
+    and excludes its upper bounds; the last bin includes loads of 1 or more. The value axis has `BINS_PER_DECADE` per
+    decade from 1 upwards, where values below 1 (a wait time of 0) count at 1. A linear axis has `LINEAR_BINS` from 0 to
+    ``top`` (default: the largest value), the last of which includes larger values.
 
     References
     ----------
@@ -178,20 +171,13 @@ def bubbles(load: np.ndarray, values: np.ndarray, classes: int = 10) -> pl.DataF
     """
     Summarize jobs by class of the load: tenths of its range, or eleven classes around 0, 10, …, 100 %.
 
-    Parameters
-    ----------
-    load, values : float64 array of shape (jobs,)
-        Load and performance. Jobs with an unknown (NaN) load or value are not counted.
-    classes : {10, 11}
-        The ten classes are [0, 0.1), [0.1, 0.2), …, and 0.9 and above. The eleven follow the text of the paper: "around
-        0 load, around 10 %, and so on up to 90 % and 100 %". They round the load to the nearest tenth (half up), so the
-        first and the last are half as wide as the others.
+    The arrays have shape (jobs,); jobs with an unknown (NaN) load or value are not counted. The ten classes are [0,
+    0.1), [0.1, 0.2), …, and 0.9 and above. The eleven follow the text of the paper: "around 0 load, around 10 %, and so
+    on up to 90 % and 100 %". They round the load to the nearest tenth (half up), so the first and the last are half as
+    wide as the others.
 
-    Returns
-    -------
-    polars.DataFrame
-        ``decile`` (from 0), ``mean_load``, ``mean_value``, ``median_load``, ``median_value``, ``jobs``; one row per
-        nonempty class. The median is robust against a few jobs with slowdowns in the thousands; the mean is not.
+    The result has ``decile`` (from 0), ``mean_load``, ``mean_value``, ``median_load``, ``median_value``, ``jobs``; one
+    row per nonempty class. The median is robust against a few jobs with slowdowns in the thousands; the mean is not.
 
     References
     ----------

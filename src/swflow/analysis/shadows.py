@@ -13,18 +13,13 @@ def shadows(outcomes: pl.DataFrame, demands: pl.DataFrame, machine: Machine) -> 
     """
     Return the shared shadows of every node, with the use of each resource and the penalty.
 
-    A shared shadow is a maximal interval in which the node's set of jobs does not change.
+    A shared shadow is a maximal interval in which the node's set of jobs does not change. Processor ``i`` belongs to
+    node ``i // processors_per_node``. A resource counts if nodes have a capacity for it and ``demands`` has a column
+    for it.
 
-    Parameters
-    ----------
-    outcomes : polars.DataFrame
-        One row per job: ``job_id``, ``start_time``, ``end_time`` (seconds) and ``places``, its processors as text such
-        as ``0-3,8``. Jobs with a duration of 0 are in no shadow.
-    demands : polars.DataFrame
-        One row per job: ``job_id``, and one column per resource with the demand of each process; null counts as 0.
-    machine : Machine
-        Processor ``i`` belongs to node ``i // processors_per_node``. A resource counts if nodes have a capacity for it
-        and ``demands`` has a column for it.
+    The outcomes have ``job_id``, ``start_time``, ``end_time`` (seconds) and ``places``, the processors of a job as text
+    such as ``0-3,8``; jobs with a duration of 0 are in no shadow. ``demands`` has ``job_id``, and one column per
+    resource with the demand of each process; null counts as 0.
 
     Returns
     -------

@@ -64,14 +64,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 @contextmanager
 def folder_beside(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """
-    Provide a folder next to ``path`` for data that does not fit in memory; remove it when the block ends.
-
-    Raises
-    ------
-    SwflowError
-        If the folder cannot be written.
-    """
+    """Provide a folder next to ``path`` for data that does not fit in memory; remove it when the block ends."""
     target = Path(path)
     folder = target.with_name(f".{os.getpid()}@{_host()}.parts")
     try:

@@ -115,14 +115,7 @@ class Source(NamedTuple):
 
 
 class Package:
-    """
-    The source files of a package, each parsed once and kept between calls.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-        The folder of the package.
-    """
+    """The source files of a package, which is a folder; each is parsed once and kept between calls."""
 
     def __init__(self, folder: Path) -> None:
         folder = folder.resolve()
@@ -370,13 +363,6 @@ class _Kept:
     What is read from the files of a package, kept in the cache folder by path, size and times.
 
     A cache that is damaged, or written by other code or another Python, is ignored.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-        The folder of the package.
-    files : list of pathlib.Path
-        Its files.
     """
 
     def __init__(self, folder: Path, files: list[Path]) -> None:

@@ -215,12 +215,7 @@ def summary(found: Mapping[str, Evaluated], few: int = 100) -> pl.DataFrame:
     """
     Return coverage, width and scores by method, in all and by groups of jobs.
 
-    Parameters
-    ----------
-    found : mapping
-        Method to its forecasts.
-    few : int
-        Groups of fewer forecasts are left out; weeks if they have fewer than `FEW_OF_WEEK` as well.
+    Groups of fewer than ``few`` forecasts are left out; weeks if they have fewer than `FEW_OF_WEEK` as well.
 
     Returns
     -------

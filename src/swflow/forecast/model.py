@@ -130,14 +130,8 @@ class Calibrator:
     level of each end follows its misses (adaptive conformal inference): after a day with too many, it moves outwards,
     in proportion to their number.
 
-    Parameters
-    ----------
-    cases : Cases
-        The cases that were forecast.
-    raw : float64 array of shape (cases, 3)
-        Their forecasts before calibration, each made before the case was asked for.
-    bounds : float64 array of shape (2,), optional
-        The sizes that divide jobs into thirds (default: those of the cases).
+    ``raw`` has the forecasts of the cases before calibration, of shape (cases, 3), each made before the case was asked
+    for. ``bounds`` are the sizes that divide jobs into thirds (default: those of the cases).
 
     References
     ----------

@@ -110,20 +110,9 @@ class Simulator:
     No site starts jobs at the instant at which they fit. Therefore, a delay is added to each start: the wait of one of
     the latest jobs that found no queue and enough free processors.
 
-    Parameters
-    ----------
-    processors : int
-        Those of the machine.
-    requests : list of Request
-        The jobs of the log in the order of their submission.
-    submit, start, end : float64 arrays of shape (jobs,)
-        Seconds. No value after the moment of a forecast is used for it.
-    ids : int64 array of shape (jobs,)
-        The numbers of the jobs.
-    scheduler : Scheduler
-        That of the site.
-    share : float
-        The share of the past cases that are simulated to calibrate and to compare forecasts.
+    ``requests`` are the jobs of the log in the order of their submission, with their times (s) and numbers (``ids``);
+    no value after the moment of a forecast is used for it. ``share`` is that of the past cases that are simulated to
+    calibrate and to compare forecasts.
     """
 
     processors: int

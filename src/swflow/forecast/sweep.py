@@ -58,12 +58,7 @@ class Sweep:
     """
     The state of queue and machine, and the recent past of users and classes of jobs, at one moment of a log.
 
-    Parameters
-    ----------
-    processors : int
-        Those of the machine.
-    clock : float
-        The time of day and week at second 0 of the log, seconds after a Monday's midnight.
+    ``clock`` is the time of day and week at second 0 of the log, seconds after a Monday's midnight.
     """
 
     def __init__(self, processors: int, clock: float = 0.0) -> None:

@@ -221,24 +221,20 @@ def find_factor(
     """
     Find the zero of a noisy function that increases with the factor, by bracketing and bisection.
 
+    The search steps from ``start``, the precise factor, in the direction of the sign, doubling the step, until the sign
+    changes. It then halves the bracket until a factor fits or `RESOLUTION` is reached. If none fits, it returns the
+    best one tested.
+
     Parameters
     ----------
     deviations : callable
         Function of a factor and a range of replicates (from 1) that returns one deviation per replicate, negative
         if the factor is too small.
-    start : float
-        The precise factor, at which the search starts.
     tolerance : float
         A factor fits if the mean over its replicates is at most this far from 0.
     replicates : int
         The initial number of replicates per factor. While two standard errors leave open whether a factor fits, or on
         which side it is, the number is doubled, up to `MOST_SEEDS` times the initial number.
-
-    Returns
-    -------
-    Search
-        The search steps from ``start`` in the direction of the sign, doubling the step, until the sign changes. It then
-        halves the bracket until a factor fits or `RESOLUTION` is reached. If none fits, it returns the best one tested.
 
     Examples
     --------
@@ -303,27 +299,10 @@ def adjust(
     criterion is the AWRT. The AWWT then differs from the source's by the same number of seconds, since their difference
     is the area-weighted mean run time, which does not depend on the factor.
 
-    Parameters
-    ----------
-    workload, seed, threads
-        As for `sweep`.
-    processors, d
-        As for `swflow.workload.steps.scale.scale`; the variant is ``precise``.
-    tolerance : float
-        The largest difference of the mean AWRT from the source's, as a share of the latter.
-    replicates : int
-        The smallest number of draws per factor.
-    name : str
-        The scheduler's name in the table.
-    progress : callable
-        Called after every tested factor.
-
-    Returns
-    -------
-    Search
-        The factor, and the observed deviations as shares of the source's AWRT.
-    polars.DataFrame
-        The curve: rows like those of `sweep`.
+    ``tolerance`` is the largest difference of the mean AWRT from the source's, as a share of the latter, ``replicates``
+    the smallest number of draws per factor, and ``name`` the scheduler's name in the table. ``progress`` is called
+    after every tested factor. The other arguments are as for `sweep` and `swflow.workload.steps.scale.scale`. The
+    result has the observed deviations as shares of the source's AWRT, and the curve: rows like those of `sweep`.
 
     References
     ----------
@@ -371,29 +350,12 @@ def first_crossing(
     source's. Single draws scatter, so the search stops below the factor at which the mean AWRT equals the source's
     (`adjust`), and at a different factor for every replicate. The result is therefore a distribution.
 
-    Parameters
-    ----------
-    workload, processors, d, seed, threads, progress
-        As for `adjust`.
-    schedulers : mapping
-        Name to scheduler; each has its own searches, on the same draws.
-    step : float
-        The distance between two factors.
-    replicates : int
-        The number of searches, each with separate draws: those of a sweep over the same factors.
+    Each scheduler has its own searches, on the same draws; ``step`` is the distance between two factors. ``replicates``
+    is the number of searches, each with separate draws: those of a sweep over the same factors. The other arguments are
+    as for `adjust`.
 
-    Returns
-    -------
-    dict
-        Name of a scheduler to the factor of every search, in the order of the replicates; None if no factor up to
-        `FURTHEST` fits.
-    polars.DataFrame
-        Every draw, as rows of `sweep`, by scheduler; the last factor of a replicate is the one that fits.
-
-    Raises
-    ------
-    SwflowError
-        If an option is out of range.
+    Return the factor of every search by scheduler, in the order of the replicates, None if no factor up to `FURTHEST`
+    fits; and every draw, as rows of `sweep`, by scheduler. The last factor of a replicate is the one that fits.
 
     References
     ----------
