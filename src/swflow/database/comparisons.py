@@ -116,9 +116,7 @@ def with_verdicts(rows: Rows) -> Rows:
     return sorted(rows, key=lambda row: (row["variant"], row["base"], HEATMAP_MEASURES.index(row["measure"])))
 
 
-def _compared_by_replicates(
-    rows: Sequence[dict[str, Any]],
-) -> tuple[Rows, list[tuple[dict[str, Any], dict[str, Any]]]]:
+def _compared_by_replicates(rows: Sequence[dict[str, Any]]) -> tuple[Rows, list[tuple[dict[str, Any], dict[str, Any]]]]:
     """
     Return a row for each pair of recipes with several replicates, based on these.
 

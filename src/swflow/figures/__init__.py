@@ -188,9 +188,7 @@ def read_plan(path: str | os.PathLike[str], group: str | None = None) -> dict[st
 
 
 def draw_files(
-    options: Mapping[str, Any],
-    database: str | os.PathLike[str],
-    paths: Iterable[str | os.PathLike[str]],
+    options: Mapping[str, Any], database: str | os.PathLike[str], paths: Iterable[str | os.PathLike[str]]
 ) -> None:
     """
     Draw a figure and write it to files: interactive as .json, else as a picture.

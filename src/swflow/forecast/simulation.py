@@ -322,11 +322,7 @@ def state_of(sweep: Sweep, now: float) -> State:
 
 
 def simulated(
-    cases: Cases,
-    simulator: Simulator,
-    begin: float,
-    end: float,
-    progress: Callable[[Any], Any] = lambda items: items,
+    cases: Cases, simulator: Simulator, begin: float, end: float, progress: Callable[[Any], Any] = lambda items: items
 ) -> np.ndarray:
     """Forecast the simulator's share of the cases between two moments (s), before calibration; NaN for the others."""
     found = np.full((cases.asked.size, len(QUANTILES)), np.nan)

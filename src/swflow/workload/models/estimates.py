@@ -123,11 +123,7 @@ def modal_estimates(
 
 
 def estimate_histogram(
-    jobs: int,
-    rng: np.random.Generator,
-    *,
-    maximum: float = DEFAULT_MAXIMUM,
-    maximum_share: float | None = None,
+    jobs: int, rng: np.random.Generator, *, maximum: float = DEFAULT_MAXIMUM, maximum_share: float | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """
     Draw the different estimates of a workload, and the number of jobs with each.

@@ -299,12 +299,7 @@ def _check_options(model: str, arrivals: str, components: int, window: int, repe
 
 
 def _fit_attributes(
-    model: str,
-    run_times: np.ndarray,
-    processors: np.ndarray,
-    requested: np.ndarray,
-    machine: Machine,
-    components: int,
+    model: str, run_times: np.ndarray, processors: np.ndarray, requested: np.ndarray, machine: Machine, components: int
 ) -> tuple[_Attributes, np.ndarray]:
     """Fit the model of run times and sizes; return it with the class of every job, on which estimates depend."""
     if len(run_times) < 2:
