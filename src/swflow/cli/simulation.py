@@ -208,7 +208,9 @@ def simulate(
             raise SwflowError("simulate: --known-schedule: several schedulers; expected scheduler options")
         if len(workloads) > 1:
             raise SwflowError("simulate: several workloads; expected a folder for the runs: -o results/runs")
-        _print_each(workloads[0], scheduler, processors, middle)
+        chosen = [*read_schedulers(scheduler, {}).items()]
+        opened = _opened(workloads[0], processors, [one for _, one in chosen])
+        _print_metrics({name: _run(opened, one, middle).metrics for name, one in tracked("simulate", chosen)})
     elif len(workloads) > 1:
         raise SwflowError("simulate: several workloads; expected named schedulers: --scheduler NAME={JSON options}")
     else:
@@ -235,13 +237,6 @@ def _simulate_all(
         _print_metrics({name: read_metadata(output / f"{name}.parquet")["metrics"] for name in chosen[names[0]]})
     else:
         say(f"{output}: {sum(map(len, chosen.values())):,} runs of {len(workloads):,} workloads")
-
-
-def _print_each(workload: Path, schedulers: Sequence[str], processors: int | None, middle: "Middle") -> None:
-    """Simulate named schedulers and print their metrics side by side."""
-    chosen = read_schedulers(schedulers, {})
-    opened = _opened(workload, processors, list(chosen.values()))
-    _print_metrics({name: _run(opened, one, middle).metrics for name, one in tracked("simulate", [*chosen.items()])})
 
 
 def _print_metrics(found: dict[str, dict[str, float | None]]) -> None:

@@ -173,7 +173,7 @@ class Simulator:
         at = np.where(np.isnan(state.elapsed), 0.0, -1.0)
         run = run + (at < 0)
         left = np.maximum(limit - elapsed, 1.0) + (at < 0)
-        arrivals = self.arrivals(state.now, generator(0, "forecast", "arrivals", purpose), random, futures)
+        arrivals = Arrivals(self, state.now, generator(0, "forecast", "arrivals", purpose), random, futures)
         found = np.full((futures, len(targets)), np.nan)
         for horizon in HORIZONS:
             still = np.flatnonzero(np.isnan(found).any(axis=1))
@@ -196,10 +196,6 @@ class Simulator:
         if delays.size:
             found += generator(0, "forecast", "delays", purpose).choice(delays, found.shape)
         return found.T
-
-    def arrivals(self, now: float, when: np.random.Generator, runs: np.random.Generator, futures: int) -> "Arrivals":
-        """Return the arrivals of each future, with random numbers for their times and for their run times."""
-        return Arrivals(self, now, when, runs, futures)
 
     def of_waiting(self, sweep: Sweep, now: float) -> np.ndarray:
         """Return the quantiles of the starts of the jobs that wait after a replay, in their order, decades."""
@@ -236,7 +232,11 @@ class Simulator:
 
 
 class Arrivals:
-    """Arrivals after a moment: each day of a future is that day of one of the weeks before, at the same hours."""
+    """
+    Arrivals after a moment: each day of a future is that day of one of the weeks before, at the same hours.
+
+    The random numbers of ``when`` are for their times, those of ``runs`` for their run times.
+    """
 
     def __init__(
         self, log: Simulator, now: float, when: np.random.Generator, runs: np.random.Generator, futures: int

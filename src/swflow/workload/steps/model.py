@@ -271,9 +271,7 @@ def write_model(fitted: FittedModel, path: str | os.PathLike[str]) -> None:
 def read_model(path: str | os.PathLike[str]) -> FittedModel:
     """Read a fitted model that `write_model` wrote."""
     what = f"a fitted model; create one with: swflow model WORKLOAD --save-fit {path}"
-    content = read_json(path, what)
-    if not isinstance(content, dict) or {name: content.get(name) for name in _FORMAT} != _FORMAT:
-        raise SwflowError(f"{path}: not {what}")
+    content = read_json(path, what, _FORMAT)
     try:
         values = {
             "machine": Machine(**content["machine"]),
