@@ -77,42 +77,6 @@ def shadows(outcomes: pl.DataFrame, demands: pl.DataFrame, machine: Machine) -> 
     )  # fmt: skip
 
 
-def penalty_times(outcomes: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
-    """
-    Return the time that the shadows of a schedule add to each job in the unchanged schedule.
-
-    A shadow adds its length times its penalty. A job's time is the sum over its shadows on a node, and the maximum of
-    these sums over its nodes. If penalties have already delayed the ends of jobs in the schedule, the shadows of the
-    added time count as well.
-
-    ``found`` are the shadows of the outcomes, as `shadows` returns them. The result has ``job_id``, in the order of the
-    outcomes, and ``penalty_time``, seconds; 0 for a job with a duration of 0.
-
-    References
-    ----------
-    The same paper, equation (3) without its misprinted 1, and section III.D.
-
-    Examples
-    --------
-    >>> outcomes = pl.DataFrame({"job_id": [1, 2], "start_time": [0.0, 10.0], "end_time": [20.0, 30.0],
-    ...                          "places": ["0-2", "3-5"]})
-    >>> demands = pl.DataFrame({"job_id": [1, 2], "memory_bandwidth": [2000.0, 2400.0]})
-    >>> found = shadows(outcomes, demands, Machine(8, 2, {"memory_bandwidth": 6000}))
-    >>> penalty_times(outcomes, found)["penalty_time"].round(3).to_list()
-    [4.0, 4.0]
-    """
-    added = (
-        found.select("node", job_id="jobs", penalty_time=(pl.col("end") - pl.col("start")) * pl.col("penalty"))
-        .explode("job_id")
-        .group_by("job_id", "node", maintain_order=True)
-        .agg(pl.col("penalty_time").sum())
-        .group_by("job_id")
-        .agg(pl.col("penalty_time").max())
-    )
-    joined = outcomes.select("job_id").join(added, on="job_id", how="left", maintain_order="left")
-    return joined.with_columns(pl.col("penalty_time").fill_null(0.0))
-
-
 def ranges(outcomes: pl.DataFrame) -> pl.DataFrame:
     """Return one row per job and range of its processors, with ``first`` and ``last`` instead of ``places``."""
     unknown = outcomes["places"].null_count()
