@@ -134,18 +134,10 @@ def walk_forward(
     """
     Forecast all cases from one moment to another from the data known before each moment, by each method and by class.
 
-    With a simulator, only its share of the cases is forecast, the same cases by all methods.
-
-    Parameters
-    ----------
-    begin, end : float
-        Seconds; the models of the `WARM_UP` periods before calibrate the first forecasts.
-    refit : float
-        Seconds after which a model is fitted anew.
-    progress : callable
-        Function that wraps the sequences of fits and of simulated cases.
-    method : str
-        ``past``, ``simulation``, or ``best``: both, and the better one of the weeks before.
+    With a simulator, only its share of the cases is forecast, the same cases by all methods. Moments are seconds; the
+    models of the `WARM_UP` periods before calibrate the first forecasts. A model is fitted anew after ``refit``
+    seconds. ``progress`` wraps the sequences of fits and of simulated cases. ``method`` is ``past``, ``simulation``, or
+    ``best``: both, and the better one of the weeks before.
     """
     warm = begin - WARM_UP * refit
     of_methods = by_methods(cases, warm, end, refit, progress, method, simulator)

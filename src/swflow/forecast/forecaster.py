@@ -228,23 +228,9 @@ def fit(
     """
     Fit the models to the data known at a moment, and calibrate them by forecasts of the six weeks before.
 
-    Parameters
-    ----------
-    cases : Cases
-        The cases; those asked later are not used.
-    now : float
-        The moment, seconds.
-    name : str
-        The log, for errors.
-    progress, method, simulator
-        As for `swflow.forecast.evaluation.walk_forward`.
-    state : Any
-        The other fields of the forecaster.
-
-    Raises
-    ------
-    SwflowError
-        If there are fewer than eight weeks before the moment.
+    Cases asked after the moment ``now`` (s) are not used. ``name`` is the log, for errors; ``progress``, ``method`` and
+    ``simulator`` are as for `swflow.forecast.evaluation.walk_forward`, and ``state`` has the other fields of the
+    forecaster. Raise `SwflowError` if there are fewer than eight weeks before the moment.
     """
     require_weeks(cases, now, name)
     found = by_methods(cases, now - CALIBRATED * WEEK, now, WEEK, progress, method, simulator)

@@ -116,21 +116,11 @@ def fit(
     """
     Fit a model to a workload; the same workload gives the same model.
 
-    Parameters
-    ----------
-    workload : Workload
-        The source; its run times must be known. Jobs that were cancelled in the queue are left out.
-    model : str
-        One of `MODELS`.
-    arrivals : {"log", "daily-cycle"}
-        Use the source's submit times, or fit an arrival process with a daily and weekly cycle.
-    components : int
-        For minh-wolters and mbc-ls: the largest number of Gaussians to try.
-    window : int
-        For the same models: the window of `swflow.workload.models.minh_wolters.permute_labels`; 1 permutes nothing.
-    repeats : {"fitted", "at-least-two", "printed"}
-        For minh-wolters: how run times repeat within the repetitions of labels; see
-        `swflow.workload.models.minh_wolters.generate_locality`.
+    Run times must be known; jobs that were cancelled in the queue are left out. ``model`` is one of `MODELS`.
+    ``arrivals`` is "log", the source's submit times, or "daily-cycle", an arrival process with a daily and weekly
+    cycle. For minh-wolters and mbc-ls, ``components`` is the largest number of Gaussians to try, and ``window`` that of
+    `swflow.workload.models.minh_wolters.permute_labels`; 1 permutes nothing. For minh-wolters, ``repeats`` is as in
+    `swflow.workload.models.minh_wolters.generate_locality`.
     """
     _check_options(model, arrivals, components, window, repeats)
     workload = _that_ran(workload)
