@@ -44,9 +44,7 @@ def metrics(outcomes: pl.DataFrame, machine: Machine | int) -> dict[str, float |
 
 
 def query(
-    sql: str,
-    database: str | os.PathLike[str] = "results/swflow.duckdb",
-    parameters: Mapping[str, object] | None = None,
+    sql: str, database: str | os.PathLike[str] = "results/swflow.duckdb", parameters: Mapping[str, object] | None = None
 ) -> pl.DataFrame:
     """
     Run one SQL query that reads a database.

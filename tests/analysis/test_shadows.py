@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers.figures import errors_of, marks
-from swflow.analysis.shadows import penalty_times, ranges, shadows
+from helpers.penalties import penalty_times
+from swflow.analysis.shadows import ranges, shadows
 from swflow.database.load import load
 from swflow.errors import SwflowError
 from swflow.figures import draw, reservations, write

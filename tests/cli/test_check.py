@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from helpers.cli import call
-from swflow.analysis.plausibility import Finding, check_log, check_workload, worst
+from swflow.analysis.plausibility import check_log, check_workload
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import SWF_FIELDS, Workload, write_workload
 from swflow.workload.clean import prepared
@@ -265,12 +265,6 @@ def test_flurries_are_in_the_order_of_their_users_and_need_a_user():
     found = [each for each in check_workload(workload) if each.check == "flurries"]
     assert [each.message.split()[1] for each in found] == ["7", "3", "9", "1", "8"]
     assert "flurries" not in findings(*[{"user_id": None}] * 3)
-
-
-def test_the_worst_severity():
-    note, warning, error = (Finding("x", severity, "x") for severity in ("note", "warning", "error"))
-    assert worst([]) is None and worst([note]) == "note"
-    assert worst([note, warning]) == "warning" and worst([warning, error, note]) == "error"
 
 
 def test_a_flurry_names_the_user_and_how_to_remove_it():

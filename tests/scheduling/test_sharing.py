@@ -10,8 +10,9 @@ import pytest
 
 import naive
 from helpers.kernels import simulate_arrays
+from helpers.penalties import penalty_times
 from helpers.workloads import Row, random_policy, random_rows, simulate_places
-from swflow.analysis.shadows import penalty_times, shadows
+from swflow.analysis.shadows import shadows
 from swflow.errors import SwflowError
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload

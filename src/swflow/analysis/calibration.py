@@ -114,19 +114,9 @@ def calibrate(workload: Workload, options: Mapping[str, Any], weeks: int = 4, te
     the following weeks worse. Every simulation begins with the log, so that the queue is filled; jobs of the following
     weeks do not affect the fit.
 
-    Parameters
-    ----------
-    workload : Workload
-        A log with recorded waits.
-    options : mapping
-        The options of the scheduler that is calibrated.
-    weeks, test_weeks : int
-        The weeks from the first submission to which the parameters are fitted, and those after them that are measured.
-
-    Raises
-    ------
-    SwflowError
-        If the log is shorter, or has no recorded waits.
+    ``options`` are those of the scheduler that is calibrated. The parameters are fitted to the ``weeks`` from the first
+    submission; the ``test_weeks`` after them are measured. Raise `SwflowError` if the log is shorter or has no recorded
+    waits.
     """
     jobs, begin = workload.jobs, float(workload.jobs["submit_time"].min() or 0.0)  # type: ignore[arg-type]
     bounds = [begin, begin + weeks * WEEK, begin + (weeks + test_weeks) * WEEK]

@@ -19,27 +19,16 @@ _KOLMOGOROV_SMIRNOV = 1.358
 
 @dataclass(frozen=True)
 class Comparison:
-    """
-    The result of comparing two heatmaps of one measure.
+    """The result of comparing two heatmaps of one measure."""
 
-    Parameters
-    ----------
-    distance : float
-        Their `earth_movers_distance`; 0 if they are equal.
-    score : float
-        From -1 to 1: at equal load, the probability that a job of the variant has a smaller (better) value than a job
-        of the base, minus the probability of the opposite. Positive: the variant is better.
-    variant_wins, base_wins : float
-        The share of the jobs, 0 to 1, in load deciles where one dominates the other.
-    better : {'variant', 'base'} or None
-        The heatmap that wins more than half of the jobs, if the score agrees; otherwise None.
-    """
-
-    distance: float
+    distance: float  # their `earth_movers_distance`; 0 if they are equal
+    # From -1 to 1: at equal load, the probability that a job of the variant has a smaller (better) value than a job of
+    # the base, minus the probability of the opposite. Positive: the variant is better.
     score: float
+    # The share of the jobs, 0 to 1, in load deciles where one dominates the other.
     variant_wins: float
     base_wins: float
-    better: str | None
+    better: str | None  # the heatmap that wins more than half of the jobs, if the score agrees; otherwise None
 
 
 def compare(variant: Heatmap, base: Heatmap) -> Comparison:
@@ -52,15 +41,7 @@ def compare(variant: Heatmap, base: Heatmap) -> Comparison:
     This is almost first-order stochastic dominance. The weight of a decile is the mean of its shares of jobs in the two
     heatmaps. Deciles in which only one heatmap has jobs have no winner and add 0 to the score.
 
-    Parameters
-    ----------
-    variant, base : Heatmap
-        Heatmaps returned by `swflow.analysis.heatmap.heatmap`, or by `by_tenths`.
-
-    Returns
-    -------
-    Comparison
-        If a heatmap has no jobs: distance 0, score 0 and no winner.
+    If a heatmap has no jobs, the distance and the score are 0.
 
     References
     ----------
@@ -130,17 +111,7 @@ def earth_movers_distance(first: np.ndarray, second: np.ndarray, load_step: floa
     excess of one histogram over the other moves: since the ground distance fulfils the triangle inequality, jobs that
     both have in a cell can stay. The network simplex of POT solves the problem exactly.
 
-    Parameters
-    ----------
-    first, second : array of shape (loads, values)
-        The number of jobs per cell.
-    load_step, value_step : float
-        The distance of neighboring cells along the two axes.
-
-    Returns
-    -------
-    float
-        0 if the normalized histograms are equal, or if one has no jobs.
+    The histograms are arrays of shape (loads, values). The distance is 0 if one of them has no jobs.
 
     Examples
     --------

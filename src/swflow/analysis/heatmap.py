@@ -48,21 +48,12 @@ _LOG_EDGES = 10.0 ** (np.arange(_DECADES * BINS_PER_DECADE + 1) / BINS_PER_DECAD
 
 @dataclass(frozen=True)
 class Heatmap:
-    """
-    A two-dimensional histogram of jobs by load and value.
+    """A two-dimensional histogram of jobs by load and value."""
 
-    Parameters
-    ----------
-    jobs : int64 array of shape (loads, values)
-        The number of jobs per cell.
-    load_edges : float64 array of shape (loads + 1,)
-        From 0 to 1. Loads above 1, which only a faulty log contains, count at 1.
-    value_edges : float64 array of shape (values + 1,)
-        Seconds; without unit for a slowdown. On a logarithmic axis, values below 1 count at 1.
-    """
-
-    jobs: np.ndarray
+    jobs: np.ndarray  # int64 (loads, values): the number of jobs per cell
+    # float64 (loads + 1,): from 0 to 1; loads above 1, which only a faulty log contains, count at 1
     load_edges: np.ndarray
+    # float64 (values + 1,): seconds, or a slowdown; on a logarithmic axis, values below 1 count at 1
     value_edges: np.ndarray
 
     def cells(self) -> pl.DataFrame:
@@ -85,21 +76,10 @@ def heatmap(load: np.ndarray, values: np.ndarray, scale: str = "log", top: float
     """
     Count jobs by the load that they experienced and by a measure of their performance.
 
-    A cell includes its lower and excludes its upper bounds; the last bin includes loads of 1 or more.
-
-    Parameters
-    ----------
-    load, values : float64 array of shape (jobs,)
-        Load and performance. Jobs with an unknown (NaN) load or value are not counted.
-    scale : {'log', 'linear'}
-        The value axis: `BINS_PER_DECADE` per decade from 1 upwards, where values below 1 (a wait time of 0) count
-        at 1; or `LINEAR_BINS` from 0 to ``top``.
-    top : float, optional
-        The end of a linear axis; default: the largest value. Larger values count in the last bin.
-
-    Returns
-    -------
-    Heatmap
+    The arrays have shape (jobs,); jobs with an unknown (NaN) load or value are not counted. A cell includes its lower
+    and excludes its upper bounds; the last bin includes loads of 1 or more. The value axis has `BINS_PER_DECADE` per
+    decade from 1 upwards, where values below 1 (a wait time of 0) count at 1. A linear axis has `LINEAR_BINS` from 0 to
+    ``top`` (default: the largest value), the last of which includes larger values.
 
     References
     ----------
@@ -138,18 +118,7 @@ def heatmap(load: np.ndarray, values: np.ndarray, scale: str = "log", top: float
 
 def heatmap_of_cells(load_low: ArrayLike, value_low: ArrayLike, jobs: ArrayLike) -> Heatmap:
     """
-    Return the logarithmic heatmap with the given cells, which is the form that the database stores.
-
-    Parameters
-    ----------
-    load_low, value_low : array-like of float, shape (cells,)
-        The lower bounds of the nonempty cells.
-    jobs : array-like of int, shape (cells,)
-        The number of jobs per cell.
-
-    Returns
-    -------
-    Heatmap
+    Return the logarithmic heatmap with the given cells, as the database stores them: lower bounds and numbers of jobs.
 
     Examples
     --------
@@ -167,21 +136,7 @@ def heatmap_of_cells(load_low: ArrayLike, value_low: ArrayLike, jobs: ArrayLike)
 
 
 def read_heatmaps(connection: Any, names: Collection[str]) -> dict[tuple[str, str], Heatmap]:
-    """
-    Return the heatmaps of runs from a database.
-
-    Parameters
-    ----------
-    connection : duckdb.DuckDBPyConnection
-        A connection to the database.
-    names : collection of str
-        The names of the runs.
-
-    Returns
-    -------
-    dict
-        (run, measure) to a logarithmic `Heatmap`.
-    """
+    """Return the logarithmic heatmaps of runs, given by their names, from a database: (run, measure) to heatmap."""
     cells = connection.execute(
         "SELECT run, measure, load_low, value_low, jobs FROM heatmaps SEMI JOIN (SELECT unnest($names) AS run) "
         "USING (run) ORDER BY run, measure",
@@ -216,20 +171,13 @@ def bubbles(load: np.ndarray, values: np.ndarray, classes: int = 10) -> pl.DataF
     """
     Summarize jobs by class of the load: tenths of its range, or eleven classes around 0, 10, …, 100 %.
 
-    Parameters
-    ----------
-    load, values : float64 array of shape (jobs,)
-        Load and performance. Jobs with an unknown (NaN) load or value are not counted.
-    classes : {10, 11}
-        The ten classes are [0, 0.1), [0.1, 0.2), …, and 0.9 and above. The eleven follow the text of the paper: "around
-        0 load, around 10 %, and so on up to 90 % and 100 %". They round the load to the nearest tenth (half up), so the
-        first and the last are half as wide as the others.
+    The arrays have shape (jobs,); jobs with an unknown (NaN) load or value are not counted. The ten classes are [0,
+    0.1), [0.1, 0.2), …, and 0.9 and above. The eleven follow the text of the paper: "around 0 load, around 10 %, and so
+    on up to 90 % and 100 %". They round the load to the nearest tenth (half up), so the first and the last are half as
+    wide as the others.
 
-    Returns
-    -------
-    polars.DataFrame
-        ``decile`` (from 0), ``mean_load``, ``mean_value``, ``median_load``, ``median_value``, ``jobs``; one row per
-        nonempty class. The median is robust against a few jobs with slowdowns in the thousands; the mean is not.
+    The result has ``decile`` (from 0), ``mean_load``, ``mean_value``, ``median_load``, ``median_value``, ``jobs``; one
+    row per nonempty class. The median is robust against a few jobs with slowdowns in the thousands; the mean is not.
 
     References
     ----------
@@ -301,19 +249,7 @@ def _both_known(load: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.nd
 
 
 def kept_by_figure_1(run_time: np.ndarray, slowdown: np.ndarray) -> np.ndarray:
-    """
-    Return which jobs the bubble plots of the paper's Figure 1 keep.
-
-    Parameters
-    ----------
-    run_time, slowdown : float64 array of shape (jobs,)
-        Run time (s) and slowdown; unknown slowdowns are NaN.
-
-    Returns
-    -------
-    bool array of shape (jobs,)
-        False for jobs with a run time below 60 s or a slowdown above 1,000.
-    """
+    """Return which jobs the paper's Figure 1 keeps: from 60 s of run time and up to a slowdown of 1,000."""
     return (run_time >= SHORTEST_RUN_TIME) & (slowdown <= HIGHEST_SLOWDOWN)
 
 
@@ -330,17 +266,7 @@ def density_levels(density: np.ndarray, shares: Sequence[float]) -> list[float]:
     """
     Return the densities above which the densest cells hold the given shares of the total.
 
-    Parameters
-    ----------
-    density : float64 array
-        Mass per cell, not negative.
-    shares : sequence of float
-        Between 0 and 1.
-
-    Returns
-    -------
-    list of float
-        One level per share: the cells at or above the level hold at least the share, the cells above it hold less.
+    There is one level per share: the cells at or above the level hold at least the share, the cells above it hold less.
 
     Examples
     --------
@@ -399,20 +325,12 @@ def _stacked(parts: Mapping[tuple[Any, ...], dict[str, np.ndarray]], *labels: st
 
 def summarize(outcomes: pl.DataFrame | str | os.PathLike[str]) -> dict[str, pl.DataFrame]:
     """
-    Return the heatmaps and bubbles of a run.
+    Return the heatmaps and bubbles of a run, from its ``load``, ``run_time`` and `HEATMAP_MEASURES`.
 
-    Parameters
-    ----------
-    outcomes : polars.DataFrame or path-like
-        One row per job: ``load``, ``run_time`` and `HEATMAP_MEASURES`; or a Parquet file with these columns. Those of
-        a large file are read one by one.
-
-    Returns
-    -------
-    dict
-        ``heatmaps``: measure to `Heatmap`, logarithmic; ``cells``: their cells, with a column ``measure``;
-        ``bubbles``: of all jobs and of the jobs that the paper's Figure 1 keeps, with columns ``measure``,
-        ``filtered``; ``bubbles_11``: the same for the eleven classes of `bubbles`.
+    The columns of a large Parquet file are read one by one. The result has ``heatmaps``: measure to `Heatmap`,
+    logarithmic; ``cells``: their cells, with a column ``measure``; ``bubbles``: of all jobs and of the jobs that the
+    paper's Figure 1 keeps, with columns ``measure``, ``filtered``; ``bubbles_11``: the same for the eleven classes of
+    `bubbles`.
     """
     if not isinstance(outcomes, pl.DataFrame) and height_of(outcomes) <= tables.MOST_AT_ONCE:
         outcomes = read_columns(outcomes, ["load", "run_time", *HEATMAP_MEASURES])

@@ -27,36 +27,18 @@ class Estimate:
     The interval of a difference of two positive statistics follows from the interval of the logarithm of their ratio,
     which needs fewer weeks than the difference itself and never ends below a change of -100 %. A ratio of 0 has no
     logarithm. If one run has the statistic 0, the interval is therefore that of the difference.
-
-    Parameters
-    ----------
-    value : float
-        The difference, variant minus base; or the score, positive where the variant is better.
-    error : float or None
-        The standard error of the logarithm of the ratio, if ``is_ratio``, else of ``value``; None if there are too few
-        weeks or replicates, if the runs are equal, or if replicates do not vary.
-    blocks : int
-        The number of weeks or replicates.
-    freedom : float
-        The degrees of freedom of the standard error.
-    equal : bool
-        Whether the two runs are equal, so that there is no uncertainty.
-    skewness : float
-        The skewness of the samples; 0 without samples.
-    base : float or None
-        The statistic of the base, which is not negative; None for a score.
-    is_ratio : bool
-        Whether the interval is that of the logarithm of the ratio.
     """
 
-    value: float
+    value: float  # the difference, variant minus base; or the score, positive where the variant is better
+    # The standard error of the logarithm of the ratio, if ``is_ratio``, else of ``value``; None if there are too few
+    # weeks or replicates, if the runs are equal, or if replicates do not vary.
     error: float | None
-    blocks: int
-    freedom: float
-    equal: bool = False
-    skewness: float = 0.0
-    base: float | None = None
-    is_ratio: bool = False
+    blocks: int  # the number of weeks or replicates
+    freedom: float  # the degrees of freedom of the standard error
+    equal: bool = False  # whether the two runs are equal, so that there is no uncertainty
+    skewness: float = 0.0  # the skewness of the samples; 0 without samples
+    base: float | None = None  # the statistic of the base, which is not negative; None for a score
+    is_ratio: bool = False  # whether the interval is that of the logarithm of the ratio
 
     @property
     def is_uneven(self) -> bool:
@@ -96,18 +78,10 @@ class Estimate:
 
     def verdict(self, smaller_is_better: bool = True) -> str:
         """
-        Return the verdict that the interval implies for this comparison alone.
+        Return the verdict that the interval implies for this comparison alone; smaller is better, except for scores.
 
-        Parameters
-        ----------
-        smaller_is_better : bool
-            True for differences, False for scores.
-
-        Returns
-        -------
-        str
-            ``equal``; ``too few weeks``, without an interval; ``not distinguishable``, if the interval contains 0;
-            ``variant is better`` or ``base is better``.
+        It is ``equal``; ``too few weeks``, without an interval; ``not distinguishable``, if the interval contains 0;
+        ``variant is better`` or ``base is better``.
 
         Examples
         --------
@@ -140,15 +114,8 @@ def difference_of(variant: Resampled, base: Resampled) -> Estimate:
     """
     Return the difference of a statistic of two runs, variant minus base, in the unit of the measure.
 
-    Parameters
-    ----------
-    variant, base : Resampled
-        The same statistic of both runs, at least 0. For all statistics of swflow, smaller is better.
-
-    Returns
-    -------
-    Estimate
-        If both statistics are above 0, under all weights, its interval is that of the logarithm of their ratio.
+    The statistics are at least 0; smaller is better. If both are above 0, under all weights, the interval is that of
+    the logarithm of their ratio.
 
     Examples
     --------
@@ -173,16 +140,8 @@ def of_interval(value: float, low: float, high: float, blocks: int, basis: str, 
     """
     Return the estimate of a difference whose interval is known, as in a row of view ``differences``.
 
-    Parameters
-    ----------
-    value, base : float
-        The difference, and the statistic of the base, which is above 0.
-    low, high : float
-        The ends of the interval as shares of the base.
-    blocks : int
-        The number of weeks or replicates.
-    basis : {'weeks', 'replicates'}
-        What is counted.
+    ``base`` is the statistic of the base, which is above 0, and ``low`` and ``high`` are the ends of the interval as
+    shares of it. ``blocks`` is the number of the ``basis``: weeks or replicates.
 
     Examples
     --------
@@ -199,21 +158,11 @@ def of_interval(value: float, low: float, high: float, blocks: int, basis: str, 
 
 def score_of(variant: Distribution, base: Distribution) -> Estimate:
     """
-    Return the score of two runs at equal load.
+    Return the score of two runs at equal load, from distributions of one measure; positive where the variant is better.
 
     In each tenth of the load, the score is the probability that a job of the variant run has a smaller value than a job
     of the base run, minus the probability of the opposite (from -1 to 1, computed on the jobs). The weight of a tenth
     is the mean of the two runs' shares of jobs in it; tenths in which only one run has jobs add 0.
-
-    Parameters
-    ----------
-    variant, base : Distribution
-        Distributions of the same measure.
-
-    Returns
-    -------
-    Estimate
-        Positive where the variant is better.
 
     Examples
     --------
@@ -283,18 +232,10 @@ def _estimate(
 
 def over_replicates(values: Sequence[float | None]) -> Estimate:
     """
-    Return the mean difference over replicates, with its standard error.
+    Return the mean difference (or score) over replicates, with its standard error; unknown values are left out.
 
-    Parameters
-    ----------
-    values : sequence of float or None
-        The difference or the score in each replicate; unknown values are left out.
-
-    Returns
-    -------
-    Estimate
-        Without a standard error if fewer than two values are known. If all values agree, the replicates contain
-        no information on the uncertainty, so there is no standard error either; the runs are equal if all values are 0.
+    There is no standard error if fewer than two values are known, or if all values agree, because the replicates then
+    contain no information on the uncertainty. The runs are equal if all values are 0.
 
     Examples
     --------
@@ -317,15 +258,8 @@ def difference_over_replicates(pairs: Sequence[tuple[float | None, float | None]
     """
     Return the difference of a mean over replicates, with the interval of the logarithm of the ratio.
 
-    Parameters
-    ----------
-    pairs : sequence of (float or None, float or None)
-        In each replicate: the value of the variant and that of the base; unknown values are left out.
-
-    Returns
-    -------
-    Estimate
-        The standard error is that of the jackknife. It is missing as in `over_replicates`.
+    A pair has the value of the variant and that of the base in one replicate; unknown values are left out. The standard
+    error is that of the jackknife. It is missing as in `over_replicates`.
 
     Examples
     --------

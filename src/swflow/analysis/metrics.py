@@ -40,13 +40,9 @@ class Middle:
     The jobs that metrics describe: those submitted after the warm-up and before the cool-down of a workload.
 
     A simulation starts with an empty machine, and its last jobs compete with fewer jobs than the log's users had. All
-    jobs are simulated; only the metrics exclude the first and the last ones.
-
-    Parameters
-    ----------
-    warm_up, cool_down : str
-        A time or a number of jobs, such as ``30 days`` or ``1000 jobs``; empty excludes nothing. Days count from the
-        first, or back from the last, submission.
+    jobs are simulated; only the metrics exclude the first and the last ones. Warm-up and cool-down are a time or a
+    number of jobs, such as ``30 days`` or ``1000 jobs``; empty excludes nothing. Days count from the first, or back
+    from the last, submission.
 
     Examples
     --------
@@ -95,14 +91,7 @@ def _days_and_jobs(text: str) -> tuple[float, int]:
 
 def metrics(outcomes: pl.DataFrame | pl.LazyFrame, machine: int) -> dict[str, float | None]:
     """
-    Compute the metrics of a run.
-
-    Parameters
-    ----------
-    outcomes : polars.DataFrame or polars.LazyFrame
-        One row per job, as returned by `swflow.scheduling.simulate.simulate`.
-    machine : int
-        Processors of the machine.
+    Compute the metrics of a run, which has one row per job, on a machine with this number of processors.
 
     Returns
     -------

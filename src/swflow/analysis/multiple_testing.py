@@ -11,15 +11,7 @@ def holm(p: Sequence[float | None]) -> list[float | None]:
     """
     Adjust the p-values of a family by Holm's method: results below 5 % hold simultaneously.
 
-    Parameters
-    ----------
-    p : sequence of float or None
-        The p-values of the family; None values are not members.
-
-    Returns
-    -------
-    list of float or None
-        Adjusted p-values, at least ``p`` and at most 1.
+    None values are not members of the family. The adjusted p-values are at least ``p`` and at most 1.
 
     References
     ----------
@@ -53,13 +45,10 @@ def correct(rows: Sequence[dict[str, Any]]) -> None:
     """
     Fill in the p-values and verdicts that are corrected for the number of comparisons.
 
-    Parameters
-    ----------
-    rows : sequence of dict
-        Rows with ``family``, ``score``, ``mean_difference`` and the result of `columns_of` for both. The rows of a
-        family are corrected together, once for scores and once for differences. Each row gets ``family_size``, the
-        number of rows of the family that have an interval. ``better`` is the run that wins more than half of the
-        jobs, unless the corrected verdict of the score is ``not distinguishable`` or ``equal``.
+    The rows have ``family``, ``score``, ``mean_difference`` and the result of `columns_of` for both. The rows of a
+    family are corrected together, once for scores and once for differences. Each row gets ``family_size``, the number
+    of rows of the family that have an interval. ``better`` is the run that wins more than half of the jobs, unless the
+    corrected verdict of the score is ``not distinguishable`` or ``equal``.
     """
     families: dict[str, list[dict[str, Any]]] = {}
     for row in rows:

@@ -414,8 +414,3 @@ def _flurries(log: _Log) -> Iterator[Finding]:
             f'decide the outcome. To remove it: --flurries "user_id == {user} and {low} <= job_id <= {high}"'
         )
         yield log.finding("flurries", "warning", text, part)
-
-
-def worst(findings: list[Finding]) -> str | None:
-    """Return the most severe severity among findings, or None."""
-    return next((severity for severity in SEVERITIES if any(each.severity == severity for each in findings)), None)

@@ -21,87 +21,43 @@ _TENTH_EDGES = np.arange(1, _TENTHS) / _TENTHS
 
 
 class Weeks(NamedTuple):
-    """
-    A run with the week of each job.
+    """A run with the week of each job."""
 
-    Parameters
-    ----------
-    weeks : int64 array of shape (weeks,)
-        The numbers of the weeks in which jobs were submitted, in increasing order.
-    week : int64 array of shape (jobs,)
-        The index of each job's week in ``weeks``.
-    outcomes : polars.DataFrame
-        The run.
-    """
-
-    weeks: np.ndarray
-    week: np.ndarray
+    weeks: np.ndarray  # int64 (weeks,): the numbers of the weeks in which jobs were submitted, in increasing order
+    week: np.ndarray  # int64 (jobs,): the index of each job's week in ``weeks``
     outcomes: pl.DataFrame
 
 
 class Resampled(NamedTuple):
-    """
-    A statistic of a run, and its values under resampled weights of the weeks.
+    """A statistic of a run, and its values under resampled weights of the weeks."""
 
-    Parameters
-    ----------
-    value : float
-        The statistic of the unweighted run; NaN without jobs.
-    sampled : float64 array of shape (samples,)
-        The statistic under the weights of each sample.
-    weeks : int64 array of shape (weeks,)
-        The weeks in which the jobs of the statistic were submitted.
-    """
-
-    value: float
-    sampled: np.ndarray
-    weeks: np.ndarray
+    value: float  # the statistic of the unweighted run; NaN without jobs
+    sampled: np.ndarray  # float64 (samples,): the statistic under the weights of each sample
+    weeks: np.ndarray  # int64 (weeks,): the weeks in which the jobs of the statistic were submitted
 
 
 class Distribution(NamedTuple):
-    """
-    The distribution of a measure by tenths of the load, and its values under resampled weights of the weeks.
+    """The distribution of a measure by tenths of the load, and its values under resampled weights of the weeks."""
 
-    Parameters
-    ----------
-    weeks : int64 array of shape (weeks,)
-        The weeks in which the jobs were submitted.
-    values : tuple of 10 float64 arrays
-        By tenth of the load: the distinct values, in increasing order.
-    up_to : tuple of 10 int64 arrays
-        By tenth of the load: 0, and the number of jobs with at most each value.
-    weights : float32 array of shape (samples, 10)
-        By sample: the share of the jobs in each tenth of the load.
-    shares, ranks : float32 arrays of shape (samples, 10, bins)
-        For the jobs in a tenth: the distribution over bins of the value, and twice its mid-distribution function.
-    by_week : int32 array of shape (weeks, 10, bins)
-        The number of jobs by week, tenth of the load and bin of the value.
-    """
-
-    weeks: np.ndarray
+    weeks: np.ndarray  # int64 (weeks,): the weeks in which the jobs were submitted
+    # By tenth of the load: the distinct values (float64), in increasing order.
     values: tuple[np.ndarray, ...]
+    # By tenth of the load: 0, and the numbers (int64) of jobs with at most each value.
     up_to: tuple[np.ndarray, ...]
-    weights: np.ndarray
+    weights: np.ndarray  # float32 (samples, 10): the share of the jobs in each tenth of the load
+    # float32 (samples, 10, bins): the distribution of the jobs in a tenth over bins of the value, and twice its
+    # mid-distribution function
     shares: np.ndarray
     ranks: np.ndarray
-    by_week: np.ndarray
+    by_week: np.ndarray  # int32 (weeks, 10, bins): the number of jobs by week, tenth of the load and bin of the value
 
 
 def by_weeks(outcomes: pl.DataFrame | Weeks) -> Weeks:
     """
-    Return the week of each job of a run; every statistic of the run uses it.
+    Return the week of each job of a run by ``submit_time`` (s); every statistic of the run uses it.
 
     Weeks are counted from submit time 0. Runs of one log whose first jobs differ (after a selection, for example)
     therefore share their weeks.
-
-    Parameters
-    ----------
-    outcomes : polars.DataFrame
-        One row per job, with ``submit_time`` in seconds. A `Weeks` is returned unchanged.
-
-    Returns
-    -------
-    Weeks
     """
     if isinstance(outcomes, Weeks):
         return outcomes
@@ -112,23 +68,7 @@ def by_weeks(outcomes: pl.DataFrame | Weeks) -> Weeks:
 
 def statistic(outcomes: pl.DataFrame | Weeks, name: str) -> Resampled:
     """
-    Resample a statistic of table ``metrics``, given by its name there.
-
-    Parameters
-    ----------
-    outcomes : polars.DataFrame or Weeks
-        The run.
-    name : str
-        ``mean_``, ``median_`` or ``p95_`` with a column of the run; ``awrt`` or ``awwt``.
-
-    Returns
-    -------
-    Resampled
-
-    Raises
-    ------
-    ValueError
-        If the name is not one of these.
+    Resample a statistic of table ``metrics``: ``awrt``, ``awwt``, or a measure after mean_, median_ or p95_.
 
     Examples
     --------
@@ -158,19 +98,8 @@ def mean_of(outcomes: pl.DataFrame | Weeks, measure: str, by_area: bool = False)
     are positive, so every sample has a value. A weight depends only on the number of the week. Two runs of a log are
     therefore resampled with equal weights (paired), regardless of which other runs are compared.
 
-    Parameters
-    ----------
-    outcomes : polars.DataFrame or Weeks
-        One row per job: ``submit_time`` (seconds) and the measure; with ``by_area`` also ``processors`` and
-        ``run_time`` (seconds).
-    measure : str
-        A column; jobs whose value is unknown are left out.
-    by_area : bool
-        Weight each job by its processors times its run time in this run, as AWRT and AWWT do.
-
-    Returns
-    -------
-    Resampled
+    The run has ``submit_time`` (s) and the measure; jobs whose value is unknown are left out. With ``by_area``, each
+    job is weighted by its processors times its run time in this run, as AWRT and AWWT are.
 
     References
     ----------
@@ -196,22 +125,10 @@ def mean_of(outcomes: pl.DataFrame | Weeks, measure: str, by_area: bool = False)
 
 def quantile_of(outcomes: pl.DataFrame | Weeks, measure: str, quantile: float) -> Resampled:
     """
-    Resample a quantile of a measure, with the weights of `mean_of`.
+    Resample a quantile (0 to 1) of a measure, with the weights of `mean_of`; jobs whose value is unknown are left out.
 
-    Parameters
-    ----------
-    outcomes : polars.DataFrame or Weeks
-        One row per job: ``submit_time`` (seconds) and the measure.
-    measure : str
-        A column; jobs whose value is unknown are left out.
-    quantile : float
-        Between 0 and 1.
-
-    Returns
-    -------
-    Resampled
-        The value is interpolated linearly, as in table ``metrics``. In the samples it is the smallest value at which
-        the weights of the jobs up to it reach the quantile.
+    The value is interpolated linearly, as in table ``metrics``. In the samples it is the smallest value at which the
+    weights of the jobs up to it reach the quantile.
     """
     weeks, week, values, _ = _known(outcomes, measure)
     present = _present(weeks, week)
@@ -252,17 +169,8 @@ def distribution_of(outcomes: pl.DataFrame | Weeks, measure: str) -> Distributio
     """
     Resample the distribution of a measure by tenths of the load, with the weights of `mean_of`.
 
-    Parameters
-    ----------
-    outcomes : polars.DataFrame or Weeks
-        One row per job: ``submit_time`` (seconds), ``load`` and the measure.
-    measure : str
-        A column; jobs whose value or load is unknown are left out.
-
-    Returns
-    -------
-    Distribution
-        The values are exact; the samples put them into bins, six to a decade, and one for jobs that do not wait.
+    Jobs whose value or load is unknown are left out. The values are exact; the samples put them into bins, six to a
+    decade, and one for jobs that do not wait.
     """
     weeks, week, values, known = _known(outcomes, measure)
     load = by_weeks(outcomes).outcomes["load"].cast(pl.Float64).to_numpy()[known]

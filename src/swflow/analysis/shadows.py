@@ -13,18 +13,13 @@ def shadows(outcomes: pl.DataFrame, demands: pl.DataFrame, machine: Machine) -> 
     """
     Return the shared shadows of every node, with the use of each resource and the penalty.
 
-    A shared shadow is a maximal interval in which the node's set of jobs does not change.
+    A shared shadow is a maximal interval in which the node's set of jobs does not change. Processor ``i`` belongs to
+    node ``i // processors_per_node``. A resource counts if nodes have a capacity for it and ``demands`` has a column
+    for it.
 
-    Parameters
-    ----------
-    outcomes : polars.DataFrame
-        One row per job: ``job_id``, ``start_time``, ``end_time`` (seconds) and ``places``, its processors as text such
-        as ``0-3,8``. Jobs with a duration of 0 are in no shadow.
-    demands : polars.DataFrame
-        One row per job: ``job_id``, and one column per resource with the demand of each process; null counts as 0.
-    machine : Machine
-        Processor ``i`` belongs to node ``i // processors_per_node``. A resource counts if nodes have a capacity for it
-        and ``demands`` has a column for it.
+    The outcomes have ``job_id``, ``start_time``, ``end_time`` (seconds) and ``places``, the processors of a job as text
+    such as ``0-3,8``; jobs with a duration of 0 are in no shadow. ``demands`` has ``job_id``, and one column per
+    resource with the demand of each process; null counts as 0.
 
     Returns
     -------
@@ -80,51 +75,6 @@ def shadows(outcomes: pl.DataFrame, demands: pl.DataFrame, machine: Machine) -> 
             penalty.alias("penalty"),
         )
     )  # fmt: skip
-
-
-def penalty_times(outcomes: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
-    """
-    Return the time that the shadows of a schedule add to each job in the unchanged schedule.
-
-    A shadow adds its length times its penalty. A job's time is the sum over its shadows on a node, and the maximum of
-    these sums over its nodes. If penalties have already delayed the ends of jobs in the schedule, the shadows of the
-    added time count as well.
-
-    Parameters
-    ----------
-    outcomes : polars.DataFrame
-        As for `shadows`.
-    found : polars.DataFrame
-        The shadows of these outcomes, as `shadows` returns them.
-
-    Returns
-    -------
-    polars.DataFrame
-        ``job_id``, in the order of the outcomes, and ``penalty_time``, seconds; 0 for a job with a duration of 0.
-
-    References
-    ----------
-    The same paper, equation (3) without its misprinted 1, and section III.D.
-
-    Examples
-    --------
-    >>> outcomes = pl.DataFrame({"job_id": [1, 2], "start_time": [0.0, 10.0], "end_time": [20.0, 30.0],
-    ...                          "places": ["0-2", "3-5"]})
-    >>> demands = pl.DataFrame({"job_id": [1, 2], "memory_bandwidth": [2000.0, 2400.0]})
-    >>> found = shadows(outcomes, demands, Machine(8, 2, {"memory_bandwidth": 6000}))
-    >>> penalty_times(outcomes, found)["penalty_time"].round(3).to_list()
-    [4.0, 4.0]
-    """
-    added = (
-        found.select("node", job_id="jobs", penalty_time=(pl.col("end") - pl.col("start")) * pl.col("penalty"))
-        .explode("job_id")
-        .group_by("job_id", "node", maintain_order=True)
-        .agg(pl.col("penalty_time").sum())
-        .group_by("job_id")
-        .agg(pl.col("penalty_time").max())
-    )
-    joined = outcomes.select("job_id").join(added, on="job_id", how="left", maintain_order="left")
-    return joined.with_columns(pl.col("penalty_time").fill_null(0.0))
 
 
 def ranges(outcomes: pl.DataFrame) -> pl.DataFrame:

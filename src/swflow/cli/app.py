@@ -8,7 +8,7 @@ from typer import Option
 from typer.core import TyperGroup
 
 from swflow import __version__
-from swflow.cli.panels import arranged, command_panel, position
+from swflow.cli.panels import arranged, command_panel, described, position
 
 
 class Group(TyperGroup):
@@ -27,6 +27,7 @@ class Application(typer.Typer):
 
         def add(function: Any) -> Any:
             settings.setdefault("rich_help_panel", command_panel(name or function.__name__))
+            settings.setdefault("help", described(function)[0])
             typer.Typer.command(self, name, **settings)(arranged(function))
             return function
 

@@ -4,10 +4,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer import Argument
 
 from swflow.cli.app import app
-from swflow.cli.options import Catalogues, Mirror, output_option
+from swflow.cli.options import OUTPUT, Catalogues, Mirror
 from swflow.cli.panels import COMMANDS
 from swflow.cli.terminal import check_ending, say, tracked
 from swflow.errors import SwflowError
@@ -20,11 +19,8 @@ STEPS = COMMANDS["Make workloads"]
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def replicate(
     context: typer.Context,
-    kind: Annotated[str, Argument(help="The command of the step, such as memory or model.")],
-    output: Annotated[
-        list[Path],
-        output_option(help="Write these workloads; a range of replicates is kth+memory@1-20.parquet; repeatable."),
-    ],
+    kind: str,
+    output: Annotated[list[Path], OUTPUT],
 ) -> None:
     """
     Build many replicates of a step in one process.
@@ -33,6 +29,11 @@ def replicate(
     with {parent} replaced by the name of that workload, for example in the file of a fitted model.
 
     Example: `swflow replicate memory -o kth+memory@1-20.parquet --high 0.8 --low 0.2`
+
+    Options
+    -------
+    kind: The command of the step, such as memory or model.
+    output: Write these workloads; a range of replicates is kth+memory@1-20.parquet; repeatable.
     """
     steps: Any = typer.main.get_command(app)
     if kind not in STEPS:
@@ -55,13 +56,8 @@ def replicate(
 
 @app.command()
 def reach(
-    logs: Annotated[list[str], Argument(help="The names of the logs in the catalogue.")],
-    output: Annotated[
-        Path,
-        output_option(
-            help="Write the missing logs and the reasons to this JSON file; the other logs go to its folder."
-        ),
-    ],
+    logs: list[str],
+    output: Annotated[Path, OUTPUT],
     mirror: Mirror = None,
     catalogue: Catalogues = None,
 ) -> None:
@@ -71,6 +67,11 @@ def reach(
     The workflow leaves out the runs of missing logs, unless the config contains `strict: true`.
 
     Example: `swflow reach KTH-SP2 CTC-SP2 -o results/logs/reached.json`
+
+    Options
+    -------
+    logs: The names of the logs in the catalogue.
+    output: Write the missing logs and the reasons to this JSON file; the other logs go to its folder.
     """
     from swflow.files.atomic import write_json
     from swflow.log.catalogue import default_catalogue, find_log, load_catalogue

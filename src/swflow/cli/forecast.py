@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer import Argument, Option
+from typer import Option
 
 from swflow.cli.app import app
 from swflow.cli.imports import as_log
@@ -20,37 +20,21 @@ METHODS = ("past", "simulation", "best")
 
 @app.command()
 def forecast(
-    log: Annotated[
-        Path,
-        Argument(help="A log (.swf, .swf.gz, .parquet, the output of sacct -P), or a table of polls (.parquet)."),
-    ],
-    processors: Annotated[int | None, Option(help="Forecast a job of this number of processors.")] = None,
-    time_limit: Annotated[str | None, Option(help="Its time limit: 12h, 90min, 2d or 1-12:00:00.")] = None,
-    partition: Annotated[
-        str | None, Option(help="Its partition or queue (default: the one with the most jobs).")
-    ] = None,
-    user: Annotated[str | None, Option(help="Its user, by name or number (default: a new user).")] = None,
-    at: Annotated[
-        str | None,
-        Option(help="The moment: a time such as 2024-06-01T12:00, or seconds of the log (default: the log's end)."),
-    ] = None,
-    queue: Annotated[
-        Path | None,
-        Option(help="The jobs that wait and run now: squeue --json, or squeue -o '%i|%u|%a|%P|%C|%l|%V|%S|%T'."),
-    ] = None,
-    evaluate: Annotated[bool, Option("--evaluate", help="Evaluate forecasts of past weeks instead.")] = False,
-    weeks: Annotated[float, Option(help="The weeks that --evaluate forecasts.")] = 4,
-    method: Annotated[
-        str,
-        Option(help="past: from past waits. simulation: from simulated futures. best: the better one in past weeks."),
-    ] = "best",
-    scheduler: Annotated[
-        str | None, Option(help="The site's scheduler for simulations: a name or 'name: {options}' (default: easy).")
-    ] = None,
+    log: Path,
+    processors: int | None = None,
+    time_limit: str | None = None,
+    partition: str | None = None,
+    user: str | None = None,
+    at: str | None = None,
+    queue: Path | None = None,
+    evaluate: Annotated[bool, Option("--evaluate")] = False,
+    weeks: float = 4,
+    method: str = "best",
+    scheduler: str | None = None,
     machine: MachineSize = None,
     output: Outputs = None,
-    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
-    study: Annotated[str | None, Option(help="The study that an evaluation belongs to in the database.")] = None,
+    as_json: Annotated[bool, Option("--json")] = False,
+    study: str | None = None,
 ) -> None:
     """
     Forecast when jobs will start, with 90 % intervals whose coverage is checked on past weeks.
@@ -61,6 +45,22 @@ def forecast(
 
     Examples: `swflow forecast site.parquet --processors 64 --time-limit 12h`,
     `swflow forecast site.parquet --queue squeue.json -o forecast.html`, `swflow forecast site.parquet --evaluate`
+
+    Options
+    -------
+    log: A log (.swf, .swf.gz, .parquet, the output of sacct -P), or a table of polls (.parquet).
+    processors: Forecast a job of this number of processors.
+    time_limit: Its time limit: 12h, 90min, 2d or 1-12:00:00.
+    partition: Its partition or queue (default: the one with the most jobs).
+    user: Its user, by name or number (default: a new user).
+    at: The moment: a time such as 2024-06-01T12:00, or seconds of the log (default: the log's end).
+    queue: The jobs that wait and run now: squeue --json, or squeue -o '%i|%u|%a|%P|%C|%l|%V|%S|%T'.
+    evaluate: Evaluate forecasts of past weeks instead.
+    weeks: The weeks that --evaluate forecasts.
+    method: past: from past waits. simulation: from simulated futures. best: the better one in past weeks.
+    scheduler: The site's scheduler for simulations: a name or 'name: {options}' (default: easy).
+    as_json: Print JSON.
+    study: The study that an evaluation belongs to in the database.
     """
     endings = (".json", ".csv", ".parquet") if evaluate else (".html", ".json", ".csv", ".parquet")
     for path in output or ():

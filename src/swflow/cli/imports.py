@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from typer import Argument, Option
 
 from swflow.cli.app import Application, Group, app
-from swflow.cli.options import output_option
+from swflow.cli.options import OUTPUT
 from swflow.cli.terminal import check_ending, print_table, say
 from swflow.errors import SwflowError
 
@@ -19,7 +19,7 @@ import_app = Application(
 app.add_typer(import_app, name="import", rich_help_panel="Get logs")
 
 Source = Annotated[Path, Argument(help="The file, plain or gzipped.")]
-LogOutput = Annotated[Path, output_option(help="The log to write: .parquet (all columns), .swf or .swf.gz.")]
+LogOutput = Annotated[Path, Option("--output", "-o", help="The log to write: .parquet (all columns), .swf or .swf.gz.")]
 MachineProcessors = Annotated[
     int | None,
     Option("--processors", help="The machine's processors (default: the largest number of busy processors)."),
@@ -55,18 +55,11 @@ def import_sacct(
     nodes: MachineNodes = None,
     timezone: TimeZone = "UTC",
     partition: PartitionSizes = None,
-    cluster: Annotated[str | None, Option(help="The cluster to import, if the records are from several.")] = None,
-    columns: Annotated[
-        str | None, Option("--format", help="The columns of a file without a header: JobID,User,…")
-    ] = None,
-    delimiter: Annotated[str, Option(help="The separator of the columns, as in sacct --delimiter.")] = "|",
-    partition_limit: Annotated[
-        list[str] | None,
-        Option(help="The time limit of a partition, for jobs without one: main=2-00:00:00; repeatable."),
-    ] = None,
-    cpus_per_processor: Annotated[
-        int, Option(help="Slurm CPUs per processor of the log: 2 to count cores with two hardware threads each.")
-    ] = 1,
+    cluster: str | None = None,
+    columns: Annotated[str | None, Option("--format")] = None,
+    delimiter: str = "|",
+    partition_limit: list[str] | None = None,
+    cpus_per_processor: int = 1,
     anonymize: Anonymize = False,
     key: Key = None,
 ) -> None:
@@ -78,6 +71,14 @@ def import_sacct(
 
     Example: `TZ=UTC sacct -a -P -D -S 2024-01-01 -E 2024-07-01 --format=ALL > sacct.txt`,
     `swflow import sacct sacct.txt -o my.parquet --processors 2048`
+
+    Options
+    -------
+    cluster: The cluster to import, if the records are from several.
+    columns: The columns of a file without a header: JobID,User,…
+    delimiter: The separator of the columns, as in sacct --delimiter.
+    partition_limit: The time limit of a partition, for jobs without one: main=2-00:00:00; repeatable.
+    cpus_per_processor: Slurm CPUs per processor of the log: 2 to count cores with two hardware threads each.
     """
     from swflow.log.importers.sacct import import_sacct as read
 
@@ -210,7 +211,7 @@ def import_gwf(
     output: LogOutput,
     processors: MachineProcessors = None,
     nodes: MachineNodes = None,
-    site: Annotated[str | None, Option(help="Only jobs that this site of the grid ran (LastRunSiteID).")] = None,
+    site: str | None = None,
     anonymize: Anonymize = False,
     key: Key = None,
 ) -> None:
@@ -220,6 +221,10 @@ def import_gwf(
     Times become seconds from the first submission.
 
     Example: `swflow import gwf das2.gwf -o das2.parquet --site fs1 --processors 144`
+
+    Options
+    -------
+    site: Only jobs that this site of the grid ran (LastRunSiteID).
     """
     from swflow.log.importers.gwf import import_gwf as read
 
@@ -228,9 +233,9 @@ def import_gwf(
 
 @import_app.command("csv")
 def import_csv(
-    file: Annotated[Path, Argument(help="A table of jobs: CSV, plain or gzipped, or Parquet.")],
+    file: Path,
     output: LogOutput,
-    columns: Annotated[str, Option(help="The mapping of columns: a YAML file or a shipped name.")],
+    columns: Annotated[str, Option()],
     processors: MachineProcessors = None,
     nodes: MachineNodes = None,
     timezone: TimeZone = "UTC",
@@ -243,6 +248,11 @@ def import_csv(
     Times become seconds from the first submission, memory becomes KB per processor.
 
     Example: `swflow import csv jobs.csv -o my.parquet --columns mapping.yaml --processors 512`
+
+    Options
+    -------
+    file: A table of jobs: CSV, plain or gzipped, or Parquet.
+    columns: The mapping of columns: a YAML file or a shipped name.
     """
     from swflow.log.importers.table import import_table
 
@@ -251,16 +261,11 @@ def import_csv(
 
 @import_app.command("site")
 def import_site(
-    conf: Annotated[Path, Argument(help="slurm.conf; the files that it includes lie next to it.")],
-    output: Annotated[Path, output_option(help="The config to write, with the scheduler site: .yaml.")],
-    qos: Annotated[Path | None, Option(help="The output of `sacctmgr show qos -P`.")] = None,
-    associations: Annotated[
-        Path | None,
-        Option(
-            help="The output of `sacctmgr show assoc -P format=Account,ParentName,User,Share,MaxJobs,GrpJobs,GrpTRES`."
-        ),
-    ] = None,
-    reservations: Annotated[Path | None, Option(help="The output of `scontrol show res`.")] = None,
+    conf: Path,
+    output: Annotated[Path, OUTPUT],
+    qos: Path | None = None,
+    associations: Path | None = None,
+    reservations: Path | None = None,
 ) -> None:
     """
     Read the configuration of a Slurm site as a scheduler, which you can edit.
@@ -270,6 +275,14 @@ def import_site(
 
     Example: `swflow import site slurm.conf --qos qos.txt -o site.yaml`,
     `swflow whatif sacct.txt --scheduler site.yaml --processors +20%`
+
+    Options
+    -------
+    conf: slurm.conf; the files that it includes lie next to it.
+    output: The config to write, with the scheduler site: .yaml.
+    qos: The output of `sacctmgr show qos -P`.
+    associations: The output of `sacctmgr show assoc -P format=Account,ParentName,User,Share,MaxJobs,GrpJobs,GrpTRES`.
+    reservations: The output of `scontrol show res`.
     """
     from swflow.files.atomic import write_text
     from swflow.log.slurm.site_file import read_site, site_yaml
@@ -294,12 +307,10 @@ def import_site(
 
 @app.command()
 def export(
-    source: Annotated[Path, Argument(help="A workload (.parquet), a log (.swf, .swf.gz) or a run (.parquet).")],
-    output: Annotated[Path, output_option(help="The file to write: .swf, .swf.gz, .csv, .parquet, .json (Batsim).")],
-    workload: Annotated[Path | None, Option(help="The workload of a run, if its file has been moved.")] = None,
-    estimates: Annotated[
-        str, Option(help="For Batsim, which kills jobs at the wall time: raise (to the run time), or kill.")
-    ] = "raise",
+    source: Path,
+    output: Annotated[Path, OUTPUT],
+    workload: Path | None = None,
+    estimates: str = "raise",
 ) -> None:
     """
     Export a workload or a schedule for other programs: SWF, CSV, Parquet, or JSON for Batsim.
@@ -308,6 +319,13 @@ def export(
 
     Example: `swflow export results/runs/KTH-SP2/easy.parquet -o easy.csv`,
     `swflow export kth.parquet -o kth.json`
+
+    Options
+    -------
+    source: A workload (.parquet), a log (.swf, .swf.gz) or a run (.parquet).
+    output: The file to write: .swf, .swf.gz, .csv, .parquet, .json (Batsim).
+    workload: The workload of a run, if its file has been moved.
+    estimates: For Batsim, which kills jobs at the wall time: raise (to the run time), or kill.
     """
     from swflow.workload.export import export as write_export
 

@@ -4,10 +4,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer import Option
 
 from swflow.cli.app import app
-from swflow.cli.options import Input, output_option
+from swflow.cli.options import OUTPUT, Input
 from swflow.cli.terminal import check_ending, print_table, say, tracked
 from swflow.errors import SwflowError
 
@@ -15,17 +14,11 @@ from swflow.errors import SwflowError
 @app.command()
 def bound(
     workload: Input,
-    run: Annotated[
-        list[Path] | None,
-        Option(help="A run of these jobs (.parquet, from swflow simulate): print its gap; repeatable."),
-    ] = None,
-    processors: Annotated[int | None, Option(help="The machine's processors (default: the file's).")] = None,
-    exact: Annotated[
-        int | None,
-        Option(help="Also solve queues of this many consecutive jobs exactly, 5 to 60 (needs swflow[exact])."),
-    ] = None,
-    seconds: Annotated[float, Option(help="Time limit per exact solution, in seconds (default: 20).")] = 20.0,
-    output: Annotated[Path | None, output_option(help="Write the bounds to this file: .parquet or .csv.")] = None,
+    run: list[Path] | None = None,
+    processors: int | None = None,
+    exact: int | None = None,
+    seconds: float = 20.0,
+    output: Annotated[Path | None, OUTPUT] = None,
 ) -> None:
     """
     Print lower bounds on the metrics of any schedule of a workload's rigid jobs.
@@ -34,6 +27,14 @@ def bound(
     utilization is an upper bound.
 
     Example: `swflow bound KTH-SP2.parquet --run results/runs/KTH-SP2/easy.parquet`
+
+    Options
+    -------
+    run: A run of these jobs (.parquet, from swflow simulate): print its gap; repeatable.
+    processors: The machine's processors (default: the file's).
+    exact: Also solve queues of this many consecutive jobs exactly, 5 to 60 (needs swflow[exact]).
+    seconds: Time limit per exact solution, in seconds (default: 20).
+    output: Write the bounds to this file: .parquet or .csv.
     """
     import polars as pl
 
@@ -123,23 +124,12 @@ def _print_exact(source: Any, jobs: int, seconds: float) -> None:
 
 @app.command()
 def conformance(
-    command: Annotated[
-        str | None,
-        Option(
-            help="The simulator's command line; {log} (SWF), {out}, {processors} and {policy} are replaced. Without "
-            "{out} the simulator prints its schedule."
-        ),
-    ] = None,
-    policy: Annotated[
-        list[str] | None, Option(help="Only cases of this policy (default: fcfs and easy); repeatable.")
-    ] = None,
-    log: Annotated[
-        list[Path] | None,
-        Option(help="Also compare the whole schedule of this log (.swf, .swf.gz, .parquet); repeatable."),
-    ] = None,
-    timeout: Annotated[float, Option(help="Stop the simulator after this many seconds (default: 60).")] = 60.0,
-    cases: Annotated[Path | None, Option(help="Write the cases as SWF files into this folder and stop.")] = None,
-    output: Annotated[Path | None, output_option(help="Write all results to this file: .json.")] = None,
+    command: str | None = None,
+    policy: list[str] | None = None,
+    log: list[Path] | None = None,
+    timeout: float = 60.0,
+    cases: Path | None = None,
+    output: Annotated[Path | None, OUTPUT] = None,
 ) -> None:
     """
     Judge a simulator: run it over small cases that each name one scheduling rule.
@@ -148,6 +138,16 @@ def conformance(
     differs and why the rule demands another start. Exits with status 1 if a rule fails.
 
     Example: `swflow conformance --command "python mysim.py {log} {processors} {policy}" --policy easy`
+
+    Options
+    -------
+    command: The simulator's command line; {log} (SWF), {out}, {processors} and {policy} are replaced. Without {out} the
+        simulator prints its schedule.
+    policy: Only cases of this policy (default: fcfs and easy); repeatable.
+    log: Also compare the whole schedule of this log (.swf, .swf.gz, .parquet); repeatable.
+    timeout: Stop the simulator after this many seconds (default: 60).
+    cases: Write the cases as SWF files into this folder and stop.
+    output: Write all results to this file: .json.
     """
     from swflow.conformance.judge import as_json, by_rule, judge_case, judge_log
     from swflow.conformance.suite import DEFAULT_POLICIES, cases_of

@@ -3,23 +3,21 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-from typer import Argument, Option
+from typer import Option
 
 from swflow.cli.app import app, generate_app
-from swflow.cli.options import Catalogues, Mirror, Name, Output, Seed, WithoutStatus, output_option
+from swflow.cli.options import OUTPUT, Catalogues, Mirror, Name, Output, Seed, WithoutStatus
 from swflow.cli.terminal import check_ending, read_object, save, say, say_doubts, say_removed
 from swflow.errors import SwflowError
 
 
 @app.command()
 def fetch(
-    log: Annotated[str, Argument(help="The name of the log in the catalogue, such as KTH-SP2.")],
-    output: Annotated[Path, output_option(help="Write the log to this gzipped file: .swf.gz.")],
+    log: str,
+    output: Annotated[Path, OUTPUT],
     mirror: Mirror = None,
     catalogue: Catalogues = None,
-    entry: Annotated[
-        str | None, Option(help='Use this catalogue entry (JSON) instead of a catalogue: {"path": "my.swf"}.')
-    ] = None,
+    entry: str | None = None,
 ) -> None:
     """
     Fetch a log of the catalogue from a mirror or from the Parallel Workloads Archive.
@@ -27,6 +25,12 @@ def fetch(
     The checksum (SHA-256 of the decompressed text) and the number of jobs must equal those of the catalogue.
 
     Example: `swflow fetch KTH-SP2 -o kth.swf.gz --mirror /data/archive`
+
+    Options
+    -------
+    log: The name of the log in the catalogue, such as KTH-SP2.
+    output: Write the log to this gzipped file: .swf.gz.
+    entry: Use this catalogue entry (JSON) instead of a catalogue: {"path": "my.swf"}.
     """
     from swflow.log.catalogue import default_catalogue, find_log, load_catalogue
     from swflow.log.catalogue import fetch as fetch_log
@@ -42,51 +46,20 @@ def fetch(
 
 @app.command()
 def clean(
-    log: Annotated[
-        Path, Argument(help="A log: .swf or .swf.gz, with or without a header; or an imported log: .parquet.")
-    ],
+    log: Path,
     output: Output,
     name: Name = None,
-    machine_processors: Annotated[
-        int | None, Option(help="The number of processors of the machine (default: MaxProcs of the header).")
-    ] = None,
-    machine_nodes: Annotated[
-        int | None, Option(help="The number of nodes of the machine (default: MaxNodes of the header).")
-    ] = None,
-    drop: Annotated[
-        list[str] | None,
-        Option(
-            help="Apply this rule: unknown-submit-time, no-processors, wider-than-machine, unknown-run-time, "
-            "zero-run-time, or none; repeatable (default: all rules)."
-        ),
-    ] = None,
+    machine_processors: int | None = None,
+    machine_nodes: int | None = None,
+    drop: list[str] | None = None,
     without_status: WithoutStatus = None,
-    flurries: Annotated[
-        list[str] | None,
-        Option(
-            help="Remove jobs that satisfy this condition: 'user_id == 50 and 24439 <= job_id <= 64542'; repeatable."
-        ),
-    ] = None,
-    since: Annotated[
-        str | None,
-        Option("--from", help="Keep jobs submitted on or after this day (site time), or this time: 1996-01-01T00:00Z."),
-    ] = None,
-    until: Annotated[str | None, Option(help="Keep jobs submitted before this day or time.")] = None,
-    lenient: Annotated[bool, Option(help="Skip and count malformed lines instead of reporting an error.")] = False,
-    keep_cancelled: Annotated[
-        bool,
-        Option(
-            help="Keep jobs that were cancelled in the queue: they wait in simulations until the recorded time "
-            "(cancelled_after, s)."
-        ),
-    ] = False,
-    keep_instant: Annotated[
-        bool, Option(help="Keep jobs that ran but ended within a second, with a run time of 1 s: they waited, too.")
-    ] = False,
-    dependencies: Annotated[
-        bool,
-        Option(help="Keep preceding jobs (fields 17 and 18) as dependencies: a job waits for their ends (depends_on)."),
-    ] = False,
+    flurries: list[str] | None = None,
+    since: Annotated[str | None, Option("--from")] = None,
+    until: str | None = None,
+    lenient: bool = False,
+    keep_cancelled: bool = False,
+    keep_instant: bool = False,
+    dependencies: bool = False,
 ) -> None:
     """
     Clean a log into a job table, and count the removed jobs by reason.
@@ -95,6 +68,22 @@ def clean(
     allocated number, else the requested one; `estimate` is the requested time, else the run time.
 
     Example: `swflow clean kth.swf.gz -o kth.parquet --machine-processors 100`
+
+    Options
+    -------
+    log: A log: .swf or .swf.gz, with or without a header; or an imported log: .parquet.
+    machine_processors: The number of processors of the machine (default: MaxProcs of the header).
+    machine_nodes: The number of nodes of the machine (default: MaxNodes of the header).
+    drop: Apply this rule: unknown-submit-time, no-processors, wider-than-machine, unknown-run-time, zero-run-time, or
+        none; repeatable (default: all rules).
+    flurries: Remove jobs that satisfy this condition: 'user_id == 50 and 24439 <= job_id <= 64542'; repeatable.
+    since: Keep jobs submitted on or after this day (site time), or this time: 1996-01-01T00:00Z.
+    until: Keep jobs submitted before this day or time.
+    lenient: Skip and count malformed lines instead of reporting an error.
+    keep_cancelled: Keep jobs that were cancelled in the queue: they wait in simulations until the recorded time
+        (cancelled_after, s).
+    keep_instant: Keep jobs that ran but ended within a second, with a run time of 1 s: they waited, too.
+    dependencies: Keep preceding jobs (fields 17 and 18) as dependencies: a job waits for their ends (depends_on).
     """
     from swflow.analysis.plausibility import LOOKED_AT
     from swflow.log.swf import parse_moment
@@ -127,19 +116,12 @@ def clean(
 @generate_app.command("lublin")
 def generate_lublin(
     output: Output,
-    jobs: Annotated[int, Option(help="Generate this number of jobs.")] = 5000,
-    processors: Annotated[int, Option(help="The number of processors of the machine.")] = 128,
-    load: Annotated[
-        float | None,
-        Option(help="Scale the interarrival times to this offered load, 0 to 1 (default: the load of the model)."),
-    ] = None,
-    classes: Annotated[
-        str, Option(help="Classes of jobs: batch-and-interactive, or combined (one class).")
-    ] = "batch-and-interactive",
-    estimates: Annotated[
-        str, Option(help="User estimates: tsafrir (modal), or exact (equal to the run time).")
-    ] = "tsafrir",
-    users: Annotated[bool, Option(help="Also draw users; few of them submit most jobs.")] = False,
+    jobs: int = 5000,
+    processors: int = 128,
+    load: float | None = None,
+    classes: str = "batch-and-interactive",
+    estimates: str = "tsafrir",
+    users: bool = False,
     seed: Seed = 1,
     name: Name = None,
 ) -> None:
@@ -150,6 +132,15 @@ def generate_lublin(
     Tsafrir, Etsion and Feitelson (2005). Times are in seconds. The same seed and name give the same file.
 
     Example: `swflow generate lublin -o jobs.swf.gz --jobs 5000 --processors 128 --load 0.7 --seed 1`
+
+    Options
+    -------
+    jobs: Generate this number of jobs.
+    processors: The number of processors of the machine.
+    load: Scale the interarrival times to this offered load, 0 to 1 (default: the load of the model).
+    classes: Classes of jobs: batch-and-interactive, or combined (one class).
+    estimates: User estimates: tsafrir (modal), or exact (equal to the run time).
+    users: Also draw users; few of them submit most jobs.
     """
     from swflow.jobs.machine import require_machine
     from swflow.jobs.randomness import generator

@@ -1,18 +1,19 @@
 """Options and arguments that several commands share."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from typer import Argument, Option
 
+#: The option ``--output``, whose help is in the docstring of the command.
+OUTPUT = Option("--output", "-o")
 
-def output_option(help: str) -> Any:
-    """Return the option ``--output`` or ``-o``."""
-    return Option("--output", "-o", help=help)
-
-
-Output = Annotated[Path, output_option(help="Write the workload to this file: .parquet, .swf or .swf.gz.")]
+Output = Annotated[Path, Option("--output", "-o", help="Write the workload to this file: .parquet, .swf or .swf.gz.")]
 Input = Annotated[Path, Argument(help="A workload (.parquet) or a log (.swf, .swf.gz).")]
+AnyLog = Annotated[
+    Path,
+    Argument(help="A log (.swf, .swf.gz, an imported .parquet, the output of sacct -P) or a workload (.parquet)."),
+]
 Mirror = Annotated[
     str | None, Option(help="Try this folder or base URL with the archive's files first (default: the archive only).")
 ]
@@ -39,7 +40,9 @@ NamedSchedulers = Annotated[
 MachineSize = Annotated[
     int | None, Option("--machine-processors", help="Processors of the machine (default: the log's).")
 ]
-Outputs = Annotated[list[Path] | None, output_option(help="Also write .html, .json, .csv or .parquet; repeatable.")]
+Outputs = Annotated[
+    list[Path] | None, Option("--output", "-o", help="Also write .html, .json, .csv or .parquet; repeatable.")
+]
 Threads = Annotated[int, Option(help="Simulate this number of draws in parallel; the result does not depend on it.")]
 Seed = Annotated[int, Option(help="The seed of all random draws.")]
 Name = Annotated[str | None, Option(help="The name of the log (default: that of the file).")]

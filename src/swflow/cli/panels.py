@@ -3,8 +3,11 @@
 import copy
 import importlib
 import inspect
+import re
 from collections.abc import Callable, Iterable
 from typing import Annotated, Any, get_args, get_origin
+
+from typer import Argument, Context, Option
 
 from swflow.scheduling.named import KNOWN
 from swflow.scheduling.options import OPTIONS as SCHEDULER_OPTIONS
@@ -134,23 +137,33 @@ def completed_values(command: str, parameter: str) -> list[str]:
     return list(values() if callable(values) else values)
 
 
+def described(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
+    """Return the help of a command, and of its options: ``name: text`` below the heading Options of the docstring."""
+    text, _, options = (inspect.getdoc(function) or "").partition("\n\nOptions\n-------\n")
+    entries = (entry.partition(": ") for entry in re.split(r"\n(?=\w)", options) if entry)
+    return text, {name: " ".join(help.split()) for name, _, help in entries}
+
+
 def arranged(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Set the panel and the completed values of a command's options, and return the command."""
+    """Set the help, the panel and the completed values of a command's options, and return the command."""
     panel_of = {name: panel for panel, names in OPTIONS.get(function.__name__, {}).items() for name in names}
+    help_of = described(function)[1]
     parameters = []
     signature = inspect.signature(function, eval_str=True)
     for parameter in signature.parameters.values():
-        name = parameter.name
+        name, kind = parameter.name, parameter.annotation
         completes = f"{function.__name__}.{name}" in VALUES or name in VALUES
-        if get_origin(parameter.annotation) is Annotated and (name in panel_of or completes):
-            kind, info = get_args(parameter.annotation)
+        info = Argument() if parameter.default is parameter.empty else Option()
+        if get_origin(kind) is Annotated:
+            kind, info = get_args(kind)
             info = copy.copy(info)  # commands share the definitions of some options
+        if kind is not Context:
+            info.help = info.help or help_of[name]
             info.rich_help_panel = panel_of.get(name)
             if completes:
                 info.autocompletion = _completer(function.__name__, name)
-            function.__annotations__[name] = Annotated[kind, info]
-            parameter = parameter.replace(annotation=Annotated[kind, info])
-        parameters.append(parameter)
+            kind = function.__annotations__[name] = Annotated[kind, info]
+        parameters.append(parameter.replace(annotation=kind))
     function.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     return function
 

@@ -1,9 +1,6 @@
 """Commands that create a project: init."""
 
 from pathlib import Path
-from typing import Annotated
-
-from typer import Argument, Option
 
 from swflow.cli.app import app
 from swflow.cli.imports import MachineResources, PartitionSizes
@@ -12,17 +9,10 @@ from swflow.cli.terminal import say
 
 @app.command()
 def init(
-    folder: Annotated[Path, Argument(help="The folder to create; existing files are not overwritten.")],
-    log: Annotated[
-        Path | None,
-        Option(
-            help="Your log (.swf, .swf.gz, an imported .parquet, the output of sacct -P); default: a synthetic log."
-        ),
-    ] = None,
-    name: Annotated[str | None, Option(help="The log's name (default: the file's name).")] = None,
-    processors: Annotated[
-        int | None, Option(help="Processors of the log's machine (default: the size in the file's header).")
-    ] = None,
+    folder: Path,
+    log: Path | None = None,
+    name: str | None = None,
+    processors: int | None = None,
     partition: PartitionSizes = None,
     machine_resource: MachineResources = None,
 ) -> None:
@@ -33,6 +23,13 @@ def init(
 
     Example: `swflow init demo && cd demo && snakemake --cores all`,
     `swflow init my-study --log accounting.swf.gz --processors 512`
+
+    Options
+    -------
+    folder: The folder to create; existing files are not overwritten.
+    log: Your log (.swf, .swf.gz, an imported .parquet, the output of sacct -P); default: a synthetic log.
+    name: The log's name (default: the file's name).
+    processors: Processors of the log's machine (default: the size in the file's header).
     """
     from swflow.log.site import GUESSED, SITE, read_sizes
     from swflow.studies.project import init as create_project

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer import Argument, Option
+from typer import Option
 
 from swflow.cli.app import app
 from swflow.cli.imports import MachineResources, PartitionSizes, as_log
-from swflow.cli.options import MachineSize, Outputs
+from swflow.cli.options import AnyLog, MachineSize, Outputs
 from swflow.cli.terminal import (
     check_ending,
     finish_progress,
@@ -32,16 +32,12 @@ from swflow.scheduling.options import Unchecked
 if TYPE_CHECKING:
     from swflow.studies.site_scheduler import SiteModel
 
-_LOG = "A log (.swf, .swf.gz, an imported .parquet, the output of sacct -P) or a workload (.parquet)."
-
 
 @app.command()
 def check(
-    log: Annotated[Path, Argument(help=_LOG)],
-    processors: Annotated[
-        int | None, Option(help="The machine's processors (default: the size that the file states).")
-    ] = None,
-    strict: Annotated[bool, Option(help="Exit with status 1 if there is an error or a warning.")] = False,
+    log: AnyLog,
+    processors: int | None = None,
+    strict: bool = False,
 ) -> None:
     """
     Check whether a log is plausible: compare it with its machine, and check its internal consistency.
@@ -51,6 +47,11 @@ def check(
     warning makes results doubtful.
 
     Example: `swflow check my.parquet --processors 2048`
+
+    Options
+    -------
+    processors: The machine's processors (default: the size that the file states).
+    strict: Exit with status 1 if there is an error or a warning.
     """
     from swflow.analysis.plausibility import check_log
 
@@ -70,81 +71,26 @@ def check(
 
 @app.command()
 def whatif(
-    log: Annotated[Path, Argument(help=_LOG)],
-    scheduler: Annotated[
-        list[str] | None,
-        Option(
-            help="site (EASY in each partition of the log), site-sjf (the site with another policy), site-qos (QOS "
-            "served in the order of their recorded waits), 'site-mine: {limits: …}' (the site with other options), "
-            "easy, fcfs …, or 'name: {order: sjf, backfill: easy}'; the first is the base (default: site). Repeatable."
-        ),
-    ] = None,
-    config: Annotated[
-        Path | None,
-        Option(help="Take the site from the scheduler site of this config (swflow import site, calibrate)."),
-    ] = None,
-    processors: Annotated[
-        list[str] | None,
-        Option(
-            help="Also simulate another size: +20% (also of GPUs and memory), +64 or a number; cpu=+20% for a "
-            "partition; repeatable."
-        ),
-    ] = None,
-    nodes: Annotated[
-        list[str] | None,
-        Option(
-            help="Also simulate more or fewer nodes with their processors, GPUs and memory: +2, -10%, or gpu=+2 for a "
-            "partition; repeatable."
-        ),
-    ] = None,
-    resource: Annotated[
-        list[str] | None,
-        Option(
-            help="Also simulate other units of a resource besides processors: gpus=+20% or gpus=512; gpu:gpus=+20% "
-            "for a partition; repeatable."
-        ),
-    ] = None,
-    order: Annotated[
-        list[str] | None,
-        Option(help="Also simulate the base with another order of the queue: sjf, fair-share …; repeatable."),
-    ] = None,
-    backfill: Annotated[
-        list[str] | None, Option(help="Also simulate the base with another backfilling: none …; repeatable.")
-    ] = None,
-    limit: Annotated[
-        list[str] | None,
-        Option(
-            help="Also simulate the base with limits of running jobs and processors: user:processors=512, or "
-            "group:physics:jobs=10; several with commas; repeatable."
-        ),
-    ] = None,
-    share: Annotated[
-        list[str] | None,
-        Option(help="Also simulate the base with fair share and these shares: group:physics=3,user:ada=2; repeatable."),
-    ] = None,
-    estimates: Annotated[
-        list[str] | None,
-        Option(help="Also simulate other estimates: perfect (run times) or a factor of run times; repeatable."),
-    ] = None,
-    arrivals: Annotated[
-        list[float] | None, Option(help="Also multiply the arrival rate by this factor; repeatable.")
-    ] = None,
-    run_times: Annotated[
-        list[float] | None, Option(help="Also multiply all run times by this factor; repeatable.")
-    ] = None,
-    by: Annotated[
-        list[str] | None,
-        Option(
-            help="Also compare mean waits by user, group, qos or class (narrow or wide, short or long); partitions are "
-            "compared if there are several; repeatable."
-        ),
-    ] = None,
+    log: AnyLog,
+    scheduler: list[str] | None = None,
+    config: Path | None = None,
+    processors: list[str] | None = None,
+    nodes: list[str] | None = None,
+    resource: list[str] | None = None,
+    order: list[str] | None = None,
+    backfill: list[str] | None = None,
+    limit: list[str] | None = None,
+    share: list[str] | None = None,
+    estimates: list[str] | None = None,
+    arrivals: list[float] | None = None,
+    run_times: list[float] | None = None,
+    by: list[str] | None = None,
     machine: MachineSize = None,
     partition: PartitionSizes = None,
     machine_resource: MachineResources = None,
     output: Outputs = None,
-    as_json: Annotated[bool, Option("--json", help="Print the answer as JSON.")] = False,
-    study: Annotated[str | None, Option(help="The study that the answer belongs to in the database.")] = None,
+    as_json: Annotated[bool, Option("--json")] = False,
+    study: str | None = None,
 ) -> None:
     """
     Simulate a log under other schedulers, machines, estimates, arrivals or run times, and compare.
@@ -157,6 +103,31 @@ def whatif(
 
     Examples: `swflow whatif sacct.txt`, `swflow whatif sacct.txt --nodes gpu=+2 -o whatif.html`,
     `swflow whatif sacct.txt --limit user:processors=512 --order fair-share`
+
+    Options
+    -------
+    scheduler: site (EASY in each partition of the log), site-sjf (the site with another policy), site-qos (QOS served
+        in the order of their recorded waits), 'site-mine: {limits: …}' (the site with other options), easy, fcfs …, or
+        'name: {order: sjf, backfill: easy}'; the first is the base (default: site). Repeatable.
+    config: Take the site from the scheduler site of this config (swflow import site, calibrate).
+    processors: Also simulate another size: +20% (also of GPUs and memory), +64 or a number; cpu=+20% for a partition;
+        repeatable.
+    nodes: Also simulate more or fewer nodes with their processors, GPUs and memory: +2, -10%, or gpu=+2 for a
+        partition; repeatable.
+    resource: Also simulate other units of a resource besides processors: gpus=+20% or gpus=512; gpu:gpus=+20% for a
+        partition; repeatable.
+    order: Also simulate the base with another order of the queue: sjf, fair-share …; repeatable.
+    backfill: Also simulate the base with another backfilling: none …; repeatable.
+    limit: Also simulate the base with limits of running jobs and processors: user:processors=512, or
+        group:physics:jobs=10; several with commas; repeatable.
+    share: Also simulate the base with fair share and these shares: group:physics=3,user:ada=2; repeatable.
+    estimates: Also simulate other estimates: perfect (run times) or a factor of run times; repeatable.
+    arrivals: Also multiply the arrival rate by this factor; repeatable.
+    run_times: Also multiply all run times by this factor; repeatable.
+    by: Also compare mean waits by user, group, qos or class (narrow or wide, short or long); partitions are compared if
+        there are several; repeatable.
+    as_json: Print the answer as JSON.
+    study: The study that the answer belongs to in the database.
     """
     from swflow.files.atomic import file_digest
     from swflow.log.site import SITE
@@ -244,13 +215,13 @@ def _print_lines(lines: list[str], heading: str = "") -> None:
 
 @app.command()
 def calibrate(
-    log: Annotated[Path, Argument(help=_LOG)],
-    config: Annotated[Path, Option(help="A config with the site's scheduler, such as `swflow import site` writes.")],
-    scheduler: Annotated[str, Option(help="The scheduler of the config (default: site).")] = "site",
-    weeks: Annotated[int, Option(min=1, help="Fit to this number of weeks (default: 4).")] = 4,
-    test_weeks: Annotated[int, Option(min=1, help="Measure this number of weeks after them (default: 2).")] = 2,
-    output: Annotated[Path | None, Option("-o", "--output", help="Write the config with the fitted scheduler.")] = None,
-    machine: Annotated[int | None, Option("--machine-processors", help="The processors of the machine.")] = None,
+    log: AnyLog,
+    config: Annotated[Path, Option()],
+    scheduler: str = "site",
+    weeks: Annotated[int, Option(min=1)] = 4,
+    test_weeks: Annotated[int, Option(min=1)] = 2,
+    output: Annotated[Path | None, Option("-o", "--output")] = None,
+    machine: Annotated[int | None, Option("--machine-processors")] = None,
 ) -> None:
     """
     Fit what no file of a site states to some weeks of its log, and measure the scheduler on the following weeks.
@@ -262,6 +233,15 @@ def calibrate(
     (1: identical), before and fitted.
 
     Example: `swflow calibrate sacct.txt --config site.yaml --weeks 6 -o calibrated.yaml`
+
+    Options
+    -------
+    config: A config with the site's scheduler, such as `swflow import site` writes.
+    scheduler: The scheduler of the config (default: site).
+    weeks: Fit to this number of weeks (default: 4).
+    test_weeks: Measure this number of weeks after them (default: 2).
+    output: Write the config with the fitted scheduler.
+    machine: The processors of the machine.
     """
     import yaml
 
@@ -314,15 +294,9 @@ def _site_config(config: Path, scheduler: str) -> dict[str, Any]:
 
 @app.command("fidelity")
 def compare_with_record(
-    log: Annotated[Path, Argument(help=_LOG)],
-    scheduler: Annotated[
-        list[str] | None,
-        Option(
-            help="site, site-conservative …, easy, fcfs, sjf …, or 'name: {order: sjf, backfill: easy}' (default: "
-            "fcfs, easy, conservative, also in the partitions of the log). Repeatable."
-        ),
-    ] = None,
-    machine: Annotated[int | None, Option("--machine-processors", help="The processors of the machine.")] = None,
+    log: AnyLog,
+    scheduler: list[str] | None = None,
+    machine: Annotated[int | None, Option("--machine-processors")] = None,
     partition: PartitionSizes = None,
     machine_resource: MachineResources = None,
 ) -> None:
@@ -336,6 +310,12 @@ def compare_with_record(
     the hourly utilization; heatmap_distance: in decades of the wait.
 
     Example: `swflow fidelity my.parquet --scheduler fcfs --scheduler easy --scheduler conservative`
+
+    Options
+    -------
+    scheduler: site, site-conservative …, easy, fcfs, sjf …, or 'name: {order: sjf, backfill: easy}' (default: fcfs,
+        easy, conservative, also in the partitions of the log). Repeatable.
+    machine: The processors of the machine.
     """
     from swflow.analysis.fidelity import MEASURES, fidelity
     from swflow.log.site import SITE
@@ -373,24 +353,11 @@ def compare_with_record(
 
 @app.command()
 def power(
-    variant: Annotated[
-        str, Argument(help="A run: a .parquet file of swflow simulate, or WORKLOAD/SCHEDULER of the database.")
-    ],
-    base: Annotated[str, Argument(help="The run of the same log that it is compared with.")],
-    percent: Annotated[
-        list[float] | None,
-        Option(
-            help="Detect this increase of the mean, in percent of the base's mean; repeatable "
-            "(default: 1, 2, 5, 10, 20)."
-        ),
-    ] = None,
-    certainty: Annotated[
-        float,
-        Option("--power", help="The statistical power, 0 to 1: the probability that the 95 % interval excludes zero."),
-    ] = 0.8,
-    database: Annotated[Path, Option(help="Read WORKLOAD/SCHEDULER from this database.")] = Path(
-        "results/swflow.duckdb"
-    ),
+    variant: str,
+    base: str,
+    percent: list[float] | None = None,
+    certainty: Annotated[float, Option("--power")] = 0.8,
+    database: Path = Path("results/swflow.duckdb"),
 ) -> None:
     """
     Estimate how many weeks or replicates are needed to detect a difference between two runs, a variant and its base.
@@ -400,6 +367,14 @@ def power(
     assumes that further weeks or replicates vary like the existing ones.
 
     Example: `swflow power KTH-SP2+ran/fcfs KTH-SP2+ran/easy --percent 5`, `swflow power mine.parquet easy.parquet`
+
+    Options
+    -------
+    variant: A run: a .parquet file of swflow simulate, or WORKLOAD/SCHEDULER of the database.
+    base: The run of the same log that it is compared with.
+    percent: Detect this increase of the mean, in percent of the base's mean; repeatable (default: 1, 2, 5, 10, 20).
+    certainty: The statistical power, 0 to 1: the probability that the 95 % interval excludes zero.
+    database: Read WORKLOAD/SCHEDULER from this database.
     """
     from swflow.studies.power import power_of
 

@@ -8,35 +8,19 @@ from typing import Annotated, Any
 from typer import Argument, Option
 
 from swflow.cli.app import app
-from swflow.cli.options import Database, output_option
+from swflow.cli.options import OUTPUT, Database
 from swflow.cli.terminal import as_plain, print_table, say, tracked
 from swflow.errors import SwflowError
 
 
 @app.command()
 def load(
-    runs: Annotated[
-        list[Path] | None, Argument(help="Folders of runs, or files of runs, sweeps, fitted models and what-ifs.")
-    ] = None,
-    database: Annotated[Path, Option(help="Write this DuckDB file.")] = Path("results/swflow.duckdb"),
-    plan: Annotated[
-        Path | None,
-        Option(
-            help="Load the files of this JSON file, too: `files` maps each file to the `logs` that it needs; files of "
-            "logs that swflow reach could not fetch are recorded as left out."
-        ),
-    ] = None,
-    summary: Annotated[Path | None, Option(help="Also write the contents of the database to this JSON file.")] = None,
-    verdicts: Annotated[
-        Path | None, Option(help="Also write the comparisons that the plan names to JSON files in this folder.")
-    ] = None,
-    processes: Annotated[
-        int,
-        Option(
-            min=1,
-            help="Compare runs in this number of processes if 100 or more are new; the result does not depend on it.",
-        ),
-    ] = 1,
+    runs: Annotated[list[Path] | None, Argument()] = None,
+    database: Path = Path("results/swflow.duckdb"),
+    plan: Path | None = None,
+    summary: Path | None = None,
+    verdicts: Path | None = None,
+    processes: Annotated[int, Option(min=1)] = 1,
 ) -> None:
     """
     Load runs and their workloads into one DuckDB file.
@@ -45,6 +29,16 @@ def load(
     each outcome has a job. Readers therefore see either the complete old database or the complete new one.
 
     Example: `swflow load results/runs/KTH-SP2 my-run.parquet --database mine.duckdb`
+
+    Options
+    -------
+    runs: Folders of runs, or files of runs, sweeps, fitted models and what-ifs.
+    database: Write this DuckDB file.
+    plan: Load the files of this JSON file, too: `files` maps each file to the `logs` that it needs; files of logs that
+        swflow reach could not fetch are recorded as left out.
+    summary: Also write the contents of the database to this JSON file.
+    verdicts: Also write the comparisons that the plan names to JSON files in this folder.
+    processes: Compare runs in this number of processes if 100 or more are new; the result does not depend on it.
     """
     from swflow.database.inputs import read_plan
     from swflow.database.load import load as load_runs
@@ -68,53 +62,18 @@ def load(
 
 @app.command()
 def figure(
-    kind: Annotated[
-        str,
-        Argument(
-            help="The kind of figure: heatmap, bubbles, difference, reservation-table, moldable, marginals, "
-            "repetitions, timeline, waits, distributions, load-curve, arrivals, composition, offered-load, published "
-            "or sweep."
-        ),
-    ],
-    output: Annotated[
-        list[Path], output_option(help="Write the figure to this file: .png, .svg, or .json (interactive); repeatable.")
-    ],
-    log: Annotated[str | None, Option(help="Draw all runs of this log.")] = None,
-    run: Annotated[
-        list[str] | None, Option(help="Draw this run, WORKLOAD/SCHEDULER; repeatable, one column each.")
-    ] = None,
-    split: Annotated[
-        list[str] | None,
-        Option(
-            help="For heatmaps: also draw subsets of the jobs, by a column or NAME=CONDITION (see swflow select); "
-            "repeatable."
-        ),
-    ] = None,
-    sweep: Annotated[str | None, Option(help="For sweep: the name of the sweep.")] = None,
-    measure: Annotated[
-        list[str] | None, Option(help="For sweep: draw this metric; repeatable (default: awrt and awwt).")
-    ] = None,
-    scale: Annotated[
-        str | None, Option(help="Scale of the value axis: log or linear (default: linear for sweeps, else log).")
-    ] = None,
-    since: Annotated[
-        float | None,
-        Option(
-            "--from",
-            help="Start of a reservation table, seconds from the start of the log (default: one day before --until).",
-        ),
-    ] = None,
-    until: Annotated[
-        float | None,
-        Option(
-            help="End of a reservation table, seconds from the start of the log (default: one day after --from, or "
-            "the day with the largest penalty)."
-        ),
-    ] = None,
-    title: Annotated[str | None, Option(help="The title of the figure (default: the name of the log).")] = None,
-    label: Annotated[
-        list[str] | None, Option(help="Show a scheduler under another name: easy='EASY backfilling'; repeatable.")
-    ] = None,
+    kind: str,
+    output: Annotated[list[Path], OUTPUT],
+    log: str | None = None,
+    run: list[str] | None = None,
+    split: list[str] | None = None,
+    sweep: str | None = None,
+    measure: list[str] | None = None,
+    scale: str | None = None,
+    since: Annotated[float | None, Option("--from")] = None,
+    until: float | None = None,
+    title: str | None = None,
+    label: list[str] | None = None,
     database: Database = Path("results/swflow.duckdb"),
 ) -> None:
     """
@@ -131,6 +90,23 @@ def figure(
 
     Example: `swflow figure heatmap --log KTH-SP2 --split "wide=processors >= 32" -o kth.png`,
     `swflow figure sweep --log KTH-SP2 --sweep d-1024 --measure awrt -o kth-d.png`
+
+    Options
+    -------
+    kind: The kind of figure: heatmap, bubbles, difference, reservation-table, moldable, marginals, repetitions,
+        timeline, waits, distributions, load-curve, arrivals, composition, offered-load, published or sweep.
+    output: Write the figure to this file: .png, .svg, or .json (interactive); repeatable.
+    log: Draw all runs of this log.
+    run: Draw this run, WORKLOAD/SCHEDULER; repeatable, one column each.
+    split: For heatmaps: also draw subsets of the jobs, by a column or NAME=CONDITION (see swflow select); repeatable.
+    sweep: For sweep: the name of the sweep.
+    measure: For sweep: draw this metric; repeatable (default: awrt and awwt).
+    scale: Scale of the value axis: log or linear (default: linear for sweeps, else log).
+    since: Start of a reservation table, seconds from the start of the log (default: one day before --until).
+    until: End of a reservation table, seconds from the start of the log (default: one day after --from, or the day with
+        the largest penalty).
+    title: The title of the figure (default: the name of the log).
+    label: Show a scheduler under another name: easy='EASY backfilling'; repeatable.
     """
     from swflow.figures import draw_files
 
@@ -148,14 +124,10 @@ def figure(
 
 @app.command()
 def figures(
-    plan: Annotated[
-        Path, Argument(help="A JSON file: groups of figures, each STUDY/NAME with its kind, log and options.")
-    ],
-    group: Annotated[str | None, Option(help="Draw only the figures of this group.")] = None,
+    plan: Path,
+    group: str | None = None,
     database: Database = Path("results/swflow.duckdb"),
-    output: Annotated[Path, Option("--output", "-o", help="Write the figures to this folder.")] = Path(
-        "results/figures"
-    ),
+    output: Annotated[Path, Option("--output", "-o")] = Path("results/figures"),
 ) -> None:
     """
     Draw the figures of studies as PNG, SVG and JSON, in one process.
@@ -163,6 +135,12 @@ def figures(
     The workflow writes the plan of its config to results/figures.json.
 
     Example: `swflow figures results/figures.json --group heatmaps/KTH-SP2`
+
+    Options
+    -------
+    plan: A JSON file: groups of figures, each STUDY/NAME with its kind, log and options.
+    group: Draw only the figures of this group.
+    output: Write the figures to this folder.
     """
     from swflow.figures import draw_files, read_plan
 
@@ -173,17 +151,12 @@ def figures(
 
 @app.command()
 def report(
-    figures: Annotated[
-        list[Path] | None,
-        Argument(help="Show these figures: .json files of swflow figure, each in a folder with the name of its study."),
-    ] = None,
+    figures: Annotated[list[Path] | None, Argument()] = None,
     database: Database = Path("results/swflow.duckdb"),
-    output: Annotated[Path, output_option(help="Write the pages to this folder.")] = Path("results/report"),
-    studies: Annotated[
-        Path | None, Option(help="Read the studies from this config (default: all runs are one study).")
-    ] = None,
-    single_file: Annotated[bool, Option("--single-file", help="Write all pages into a single index.html.")] = False,
-    draw: Annotated[bool, Option(help="Draw the figures of the studies if no figure is given.")] = True,
+    output: Annotated[Path, OUTPUT] = Path("results/report"),
+    studies: Path | None = None,
+    single_file: Annotated[bool, Option("--single-file")] = False,
+    draw: bool = True,
 ) -> None:
     """
     Write a report of HTML pages: an overview, and one page per study and per log.
@@ -192,6 +165,14 @@ def report(
 
     Example: `swflow report --studies config/config.yaml -o results/report/`,
     `swflow report --database kth.duckdb -o mail/ --single-file`
+
+    Options
+    -------
+    figures: Show these figures: .json files of swflow figure, each in a folder with the name of its study.
+    output: Write the pages to this folder.
+    studies: Read the studies from this config (default: all runs are one study).
+    single_file: Write all pages into a single index.html.
+    draw: Draw the figures of the studies if no figure is given.
     """
     from swflow.report import read_figures, write_report
 
@@ -203,18 +184,14 @@ def report(
 
 @app.command()
 def sql(
-    query: Annotated[str, Argument(help="One SQL query, or the name of a table or view.")],
-    output: Annotated[Path | None, Argument(help="Write the result to this file; with --csv or --parquet.")] = None,
+    query: str,
+    output: Annotated[Path | None, Argument()] = None,
     database: Database = Path("results/swflow.duckdb"),
-    csv: Annotated[bool, Option("--csv", help="Write CSV to OUTPUT, or to standard output without it.")] = False,
-    parquet: Annotated[bool, Option("--parquet", help="Write Parquet to OUTPUT.")] = False,
-    as_json: Annotated[
-        bool, Option("--json", help="Write JSON to OUTPUT, or to standard output without it: a list of rows.")
-    ] = False,
-    limit: Annotated[int, Option(help="Print at most this number of rows.")] = 200,
-    write: Annotated[
-        bool, Option("--write", help="Allow statements that change the database, or read or write files.")
-    ] = False,
+    csv: Annotated[bool, Option("--csv")] = False,
+    parquet: Annotated[bool, Option("--parquet")] = False,
+    as_json: Annotated[bool, Option("--json")] = False,
+    limit: int = 200,
+    write: Annotated[bool, Option("--write")] = False,
 ) -> None:
     """
     Query the database with SQL, and print the result as a table.
@@ -230,6 +207,16 @@ def sql(
 
     Examples: `swflow sql "SELECT run, jobs, mean_wait_time FROM metrics ORDER BY run"`, `swflow sql metrics`,
     `swflow sql "SELECT * FROM outcomes" --parquet outcomes.parquet`
+
+    Options
+    -------
+    query: One SQL query, or the name of a table or view.
+    output: Write the result to this file; with --csv or --parquet.
+    csv: Write CSV to OUTPUT, or to standard output without it.
+    parquet: Write Parquet to OUTPUT.
+    as_json: Write JSON to OUTPUT, or to standard output without it: a list of rows.
+    limit: Print at most this number of rows.
+    write: Allow statements that change the database, or read or write files.
     """
     from swflow.files.query import query as run_query
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Argument, Option
+from typer import Option
 
 from swflow.cli.app import app
-from swflow.cli.options import CopiedShare, Copies, Input, NamedSchedulers, Processors, Seed, Threads, output_option
+from swflow.cli.options import OUTPUT, CopiedShare, Copies, Input, NamedSchedulers, Processors, Seed, Threads
 from swflow.cli.scheduler_options import scheduler_options, with_scheduler_options
 from swflow.cli.terminal import (
     check_ending,
@@ -36,27 +36,16 @@ def adjust(
     workload: Input,
     processors: Processors,
     d: CopiedShare = 50.0,
-    order: Annotated[
-        str, Option(help="The order of the queue: fcfs, sjf …, or a formula (see swflow simulate).")
-    ] = "fcfs",
+    order: str = "fcfs",
     backfill: Annotated[str, Option(help=help_of("backfill"))] = "none",
     scheduler: NamedSchedulers = None,
-    seeds: Annotated[int, Option(help="Make at least this number of draws per factor.")] = 5,
-    tolerance: Annotated[
-        float, Option(help="Accept this relative difference of the AWRT from that of the source.")
-    ] = 0.02,
-    first_crossing: Annotated[
-        bool,
-        Option(
-            help="Search the first factor at which a single draw reaches the AWRT of the source; one search per seed."
-        ),
-    ] = False,
-    step: Annotated[float, Option(help="With --first-crossing: the difference between consecutive factors.")] = 0.01,
+    seeds: int = 5,
+    tolerance: float = 0.02,
+    first_crossing: bool = False,
+    step: float = 0.01,
     seed: Seed = 1,
     threads: Threads = 1,
-    output: Annotated[
-        Path | None, output_option(help="Also write all draws to this file: .parquet (for load) or .csv.")
-    ] = None,
+    output: Annotated[Path | None, OUTPUT] = None,
 ) -> None:
     """
     Search the scaling factor at which a scaled workload has the AWRT of its source.
@@ -67,6 +56,15 @@ def adjust(
     have ended.
 
     Example: `swflow adjust kth.parquet --processors 1024 --d 50 --order fcfs --backfill easy -o curve.parquet`
+
+    Options
+    -------
+    order: The order of the queue: fcfs, sjf …, or a formula (see swflow simulate).
+    seeds: Make at least this number of draws per factor.
+    tolerance: Accept this relative difference of the AWRT from that of the source.
+    first_crossing: Search the first factor at which a single draw reaches the AWRT of the source; one search per seed.
+    step: With --first-crossing: the difference between consecutive factors.
+    output: Also write all draws to this file: .parquet (for load) or .csv.
     """
     from polars import concat
 
@@ -107,27 +105,15 @@ def adjust(
 @app.command()
 def sweep(
     workload: Input,
-    output: Annotated[Path, output_option(help="Write the metrics to this file: .parquet (for load) or .csv.")],
+    output: Annotated[Path, OUTPUT],
     processors: Processors,
-    d: Annotated[
-        list[str] | None,
-        Option(help="Copy this share of the jobs, in percent: a number or FROM:TO:STEP; repeatable (default: 50)."),
-    ] = None,
-    variant: Annotated[
-        list[str] | None,
-        Option(help="Scale by this variant: integer, precise-size or precise; repeatable (default: precise)."),
-    ] = None,
-    factor: Annotated[
-        list[str] | None,
-        Option(help="Scale by this factor: a number or FROM:TO:STEP; repeatable (default: the factor of the variant)."),
-    ] = None,
-    excess: Annotated[
-        list[str] | None,
-        Option(help="Scale by the precise factor plus this percentage: a number or FROM:TO:STEP; repeatable."),
-    ] = None,
+    d: list[str] | None = None,
+    variant: list[str] | None = None,
+    factor: list[str] | None = None,
+    excess: list[str] | None = None,
     copies: Copies = None,
     scheduler: NamedSchedulers = None,
-    seeds: Annotated[int, Option(help="Make this number of draws per setting.")] = 5,
+    seeds: int = 5,
     seed: Seed = 1,
     threads: Threads = 1,
 ) -> None:
@@ -138,6 +124,15 @@ def sweep(
     names the workload that `swflow scale` writes with the same options and name.
 
     Example: `swflow sweep kth.parquet -o kth+d.parquet --processors 1024 --d 0:50:1 --variant precise --seeds 5`
+
+    Options
+    -------
+    output: Write the metrics to this file: .parquet (for load) or .csv.
+    d: Copy this share of the jobs, in percent: a number or FROM:TO:STEP; repeatable (default: 50).
+    variant: Scale by this variant: integer, precise-size or precise; repeatable (default: precise).
+    factor: Scale by this factor: a number or FROM:TO:STEP; repeatable (default: the factor of the variant).
+    excess: Scale by the precise factor plus this percentage: a number or FROM:TO:STEP; repeatable.
+    seeds: Make this number of draws per setting.
     """
     from swflow.studies.points import values
     from swflow.studies.sweeps import points, write_sweep
@@ -164,45 +159,14 @@ def sweep(
 @app.command()
 @with_scheduler_options
 def simulate(
-    workload: Annotated[
-        list[Path],
-        Argument(
-            help="A workload (.parquet) or a log (.swf, .swf.gz); with --scheduler also several: NAME@1-20.parquet."
-        ),
-    ],
-    output: Annotated[
-        Path | None,
-        output_option(
-            help="Write the outcomes to this file: .parquet, .csv, .swf or .swf.gz; with --scheduler to this folder; "
-            "with --plan, or for several workloads, to a folder per workload in this folder."
-        ),
-    ] = None,
-    processors: Annotated[
-        int | None, Option(help="The number of processors of the machine (default: that of the workload).")
-    ] = None,
-    scheduler: Annotated[
-        list[str] | None,
-        Option(
-            help="Simulate this scheduler instead of the options: easy, fcfs, sjf …, 'name: {order: sjf, backfill: "
-            "easy}' or NAME={JSON options}; repeatable."
-        ),
-    ] = None,
-    plan: Annotated[
-        Path | None,
-        Option(
-            help="Simulate the runs of this JSON file instead: `schedulers` maps names to options, `runs` maps "
-            "workloads to names (default: all schedulers)."
-        ),
-    ] = None,
-    known_schedule: Annotated[
-        Path | None, Option(help="Also write the schedule as SWF with a header that states all conventions.")
-    ] = None,
-    warm_up: Annotated[
-        str, Option(help="Exclude the jobs submitted first from the metrics: '30 days' or '1000 jobs' (default: none).")
-    ] = "",
-    cool_down: Annotated[
-        str, Option(help="Exclude the jobs submitted last from the metrics: '30 days' or '1000 jobs' (default: none).")
-    ] = "",
+    workload: list[Path],
+    output: Annotated[Path | None, OUTPUT] = None,
+    processors: int | None = None,
+    scheduler: list[str] | None = None,
+    plan: Path | None = None,
+    known_schedule: Path | None = None,
+    warm_up: str = "",
+    cool_down: str = "",
     **values: Any,
 ) -> None:
     """
@@ -215,6 +179,20 @@ def simulate(
     Examples: `swflow simulate kth.swf.gz --order fcfs --backfill easy -o run.parquet`,
     `swflow simulate kth.swf.gz --order "-(wait / estimate) ** 3 * processors" --backfill easy`,
     `swflow simulate kth.swf.gz --scheduler easy --scheduler 'mine: {order: sjf, backfill: easy}'`
+
+    Options
+    -------
+    workload: A workload (.parquet) or a log (.swf, .swf.gz); with --scheduler also several: NAME@1-20.parquet.
+    output: Write the outcomes to this file: .parquet, .csv, .swf or .swf.gz; with --scheduler to this folder; with
+        --plan, or for several workloads, to a folder per workload in this folder.
+    processors: The number of processors of the machine (default: that of the workload).
+    scheduler: Simulate this scheduler instead of the options: easy, fcfs, sjf …, 'name: {order: sjf, backfill: easy}'
+        or NAME={JSON options}; repeatable.
+    plan: Simulate the runs of this JSON file instead: `schedulers` maps names to options, `runs` maps workloads to
+        names (default: all schedulers).
+    known_schedule: Also write the schedule as SWF with a header that states all conventions.
+    warm_up: Exclude the jobs submitted first from the metrics: '30 days' or '1000 jobs' (default: none).
+    cool_down: Exclude the jobs submitted last from the metrics: '30 days' or '1000 jobs' (default: none).
     """
     from swflow.analysis.metrics import Middle
 
@@ -230,7 +208,9 @@ def simulate(
             raise SwflowError("simulate: --known-schedule: several schedulers; expected scheduler options")
         if len(workloads) > 1:
             raise SwflowError("simulate: several workloads; expected a folder for the runs: -o results/runs")
-        _print_each(workloads[0], scheduler, processors, middle)
+        chosen = [*read_schedulers(scheduler, {}).items()]
+        opened = _opened(workloads[0], processors, [one for _, one in chosen])
+        _print_metrics({name: _run(opened, one, middle).metrics for name, one in tracked("simulate", chosen)})
     elif len(workloads) > 1:
         raise SwflowError("simulate: several workloads; expected named schedulers: --scheduler NAME={JSON options}")
     else:
@@ -257,13 +237,6 @@ def _simulate_all(
         _print_metrics({name: read_metadata(output / f"{name}.parquet")["metrics"] for name in chosen[names[0]]})
     else:
         say(f"{output}: {sum(map(len, chosen.values())):,} runs of {len(workloads):,} workloads")
-
-
-def _print_each(workload: Path, schedulers: Sequence[str], processors: int | None, middle: "Middle") -> None:
-    """Simulate named schedulers and print their metrics side by side."""
-    chosen = read_schedulers(schedulers, {})
-    opened = _opened(workload, processors, list(chosen.values()))
-    _print_metrics({name: _run(opened, one, middle).metrics for name, one in tracked("simulate", [*chosen.items()])})
 
 
 def _print_metrics(found: dict[str, dict[str, float | None]]) -> None:

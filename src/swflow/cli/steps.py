@@ -6,7 +6,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from swflow.cli.app import app
-from swflow.cli.options import CopiedShare, Copies, Input, Output, Processors, Seed, WithoutStatus, output_option
+from swflow.cli.options import OUTPUT, CopiedShare, Copies, Input, Output, Processors, Seed, WithoutStatus
 from swflow.cli.scheduler_options import read_resources
 from swflow.cli.terminal import check_ending, read_number, read_pairs, require_parquet, save, say, write
 from swflow.errors import SwflowError
@@ -16,16 +16,10 @@ from swflow.errors import SwflowError
 def select(
     workload: Input,
     output: Output,
-    jobs: Annotated[
-        int | None, Option(help="Keep this number of jobs, the first ones after the other options.")
-    ] = None,
-    status: Annotated[
-        list[int] | None, Option(help="Keep jobs of this SWF status: 0 failed, 1 completed, 5 cancelled; repeatable.")
-    ] = None,
+    jobs: int | None = None,
+    status: list[int] | None = None,
     without_status: WithoutStatus = None,
-    where: Annotated[
-        str | None, Option(help="Keep jobs that satisfy this condition: 'processors <= 32 and run_time > 60'.")
-    ] = None,
+    where: str | None = None,
 ) -> None:
     """
     Select jobs of a workload.
@@ -34,6 +28,12 @@ def select(
     `status in (0, 5)` and `user_id is null`. Times are in seconds. Unknown values do not satisfy a condition.
 
     Example: `swflow select kth.parquet -o kth+first-10000.parquet --jobs 10000 --without-status 5`
+
+    Options
+    -------
+    jobs: Keep this number of jobs, the first ones after the other options.
+    status: Keep jobs of this SWF status: 0 failed, 1 completed, 5 cancelled; repeatable.
+    where: Keep jobs that satisfy this condition: 'processors <= 32 and run_time > 60'.
     """
     from swflow.workload.clean import open_workload
     from swflow.workload.steps.select import select as select_jobs
@@ -47,30 +47,13 @@ def select(
 @app.command()
 def machine(
     workload: Input,
-    output: Annotated[Path, output_option(help="Write the workload to this file: .parquet.")],
-    processors: Annotated[
-        int | None, Option(help="The number of processors of the machine, rounded up to whole nodes.")
-    ] = None,
-    nodes: Annotated[int | None, Option(help="The number of nodes of the machine.")] = None,
-    processors_per_node: Annotated[int | None, Option(help="The number of processors per node.")] = None,
-    preset: Annotated[
-        str | None, Option(help="Use this type of node: alvio-node (4 processors, 6000 MB/s of memory bandwidth).")
-    ] = None,
-    capacities: Annotated[
-        list[str] | None,
-        Option(
-            "--capacity", "--capacities", help="The capacity of each node: memory_bandwidth=6000 (MB/s); repeatable."
-        ),
-    ] = None,
-    resources: Annotated[
-        list[str] | None,
-        Option(
-            "--resource",
-            "--resources",
-            help="The machine's units of a resource besides processors, by the name of a job column: gpus=512; "
-            "repeatable.",
-        ),
-    ] = None,
+    output: Annotated[Path, OUTPUT],
+    processors: int | None = None,
+    nodes: int | None = None,
+    processors_per_node: int | None = None,
+    preset: str | None = None,
+    capacities: Annotated[list[str] | None, Option("--capacity", "--capacities")] = None,
+    resources: Annotated[list[str] | None, Option("--resource", "--resources")] = None,
 ) -> None:
     """
     Set the machine of a workload: processors, nodes, capacities that processes on a node share, other resources.
@@ -79,6 +62,16 @@ def machine(
     Capacities have the unit of the demands: bandwidths in MB/s, memory in MB.
 
     Example: `swflow machine kth.parquet -o kth+smp.parquet --nodes 25 --preset alvio-node`
+
+    Options
+    -------
+    output: Write the workload to this file: .parquet.
+    processors: The number of processors of the machine, rounded up to whole nodes.
+    nodes: The number of nodes of the machine.
+    processors_per_node: The number of processors per node.
+    preset: Use this type of node: alvio-node (4 processors, 6000 MB/s of memory bandwidth).
+    capacities: The capacity of each node: memory_bandwidth=6000 (MB/s); repeatable.
+    resources: The machine's units of a resource besides processors, by the name of a job column: gpus=512; repeatable.
     """
     from swflow.workload.clean import open_workload
     from swflow.workload.steps.set_machine import with_machine
@@ -99,47 +92,21 @@ def machine(
 @app.command()
 def memory(
     workload: Input,
-    output: Annotated[Path | None, output_option(help="The file to write: .parquet.")] = None,
-    high: Annotated[
-        float | None, Option(help="The share of jobs with high demand, 0 to 1 (default: 0.8 if no share is given).")
-    ] = None,
-    medium: Annotated[
-        float | None, Option(help="The share of jobs with medium demand, 0 to 1 (default: 0.1 if no share is given).")
-    ] = None,
-    low: Annotated[
-        float | None, Option(help="The share of jobs with low demand, 0 to 1 (default: 0.1 if no share is given).")
-    ] = None,
-    high_level: Annotated[float, Option(help="The high demand of a process, MB/s.")] = 2000,
-    medium_level: Annotated[float, Option(help="The medium demand of a process, MB/s.")] = 1000,
-    low_level: Annotated[float, Option(help="The low demand of a process, MB/s.")] = 500,
-    demands: Annotated[
-        list[str] | None,
-        Option("--demand", "--demands", help="Give this share of the jobs this demand: 4000=0.25 (MB/s); repeatable."),
-    ] = None,
-    from_log: Annotated[str | None, Option(help="Use the memory that the log records (MB): used or requested.")] = None,
-    file: Annotated[
-        Path | None,
-        Option(help="Read the demands from this text file: one line per job with its id and the demand of a process."),
-    ] = None,
-    column: Annotated[int, Option(help="With --file: the column of the demand; column 1 is the id.")] = 2,
-    like: Annotated[
-        Path | None,
-        Option(
-            help="Draw demands that depend on size and run time, with a model fitted to the memory of this workload."
-        ),
-    ] = None,
-    fitted: Annotated[
-        Path | None, Option(help="Draw demands that depend on size and run time, with this fitted model (.json).")
-    ] = None,
-    save_fit: Annotated[
-        Path | None, Option(help="Fit the model to WORKLOAD, and write it to this file (.json) instead of a workload.")
-    ] = None,
-    resource: Annotated[
-        str | None,
-        Option(
-            help="The resource and the name of the new column (default: memory_bandwidth; for demands in MB: memory)."
-        ),
-    ] = None,
+    output: Annotated[Path | None, OUTPUT] = None,
+    high: float | None = None,
+    medium: float | None = None,
+    low: float | None = None,
+    high_level: float = 2000,
+    medium_level: float = 1000,
+    low_level: float = 500,
+    demands: Annotated[list[str] | None, Option("--demand", "--demands")] = None,
+    from_log: str | None = None,
+    file: Path | None = None,
+    column: int = 2,
+    like: Path | None = None,
+    fitted: Path | None = None,
+    save_fit: Path | None = None,
+    resource: str | None = None,
     seed: Seed = 1,
 ) -> None:
     """
@@ -153,6 +120,24 @@ def memory(
 
     Examples: `swflow memory kth.parquet -o kth+memory-high.parquet --high 0.8 --medium 0.1 --low 0.1`,
     `swflow memory kth.parquet -o kth+memory-joint.parquet --like cm5.parquet --high 0.8 --medium 0.1 --low 0.1`
+
+    Options
+    -------
+    output: The file to write: .parquet.
+    high: The share of jobs with high demand, 0 to 1 (default: 0.8 if no share is given).
+    medium: The share of jobs with medium demand, 0 to 1 (default: 0.1 if no share is given).
+    low: The share of jobs with low demand, 0 to 1 (default: 0.1 if no share is given).
+    high_level: The high demand of a process, MB/s.
+    medium_level: The medium demand of a process, MB/s.
+    low_level: The low demand of a process, MB/s.
+    demands: Give this share of the jobs this demand: 4000=0.25 (MB/s); repeatable.
+    from_log: Use the memory that the log records (MB): used or requested.
+    file: Read the demands from this text file: one line per job with its id and the demand of a process.
+    column: With --file: the column of the demand; column 1 is the id.
+    like: Draw demands that depend on size and run time, with a model fitted to the memory of this workload.
+    fitted: Draw demands that depend on size and run time, with this fitted model (.json).
+    save_fit: Fit the model to WORKLOAD, and write it to this file (.json) instead of a workload.
+    resource: The resource and the name of the new column (default: memory_bandwidth; for demands in MB: memory).
     """
     from swflow.jobs.randomness import step_name
     from swflow.workload.clean import open_workload
@@ -202,11 +187,8 @@ def memory(
 def moldable(
     workload: Input,
     output: Output,
-    pb: Annotated[
-        float | None,
-        Option(help="The probability of powers of two, 0 to 1 (default: their share among the sizes of the jobs)."),
-    ] = None,
-    keep_recorded: Annotated[bool, Option(help="Always include the recorded size in the shapes of a job.")] = True,
+    pb: float | None = None,
+    keep_recorded: bool = True,
     seed: Seed = 1,
 ) -> None:
     """
@@ -216,6 +198,11 @@ def moldable(
     holds them for `swflow simulate --shapes`. The same seed, names and input give the same file.
 
     Example: `swflow moldable kth.parquet -o kth+moldable.parquet --pb 0.734 --seed 1`
+
+    Options
+    -------
+    pb: The probability of powers of two, 0 to 1 (default: their share among the sizes of the jobs).
+    keep_recorded: Always include the recorded size in the shapes of a job.
     """
     from swflow.jobs.randomness import step_generator
     from swflow.workload.clean import open_workload
@@ -237,36 +224,16 @@ def moldable(
 
 @app.command()
 def model(
-    workload: Annotated[
-        Path | None, Argument(help="Fit to this workload (.parquet) or log (.swf, .swf.gz), or compare with it.")
-    ] = None,
-    output: Annotated[
-        Path | None, output_option(help="Write the synthetic workload to this file: .parquet, .swf or .swf.gz.")
-    ] = None,
-    model: Annotated[str, Option(help="The model: minh-wolters, mbc-ls, lublin, song or resample.")] = "minh-wolters",
-    jobs: Annotated[int | None, Option(help="Generate this number of jobs (default: that of the workload).")] = None,
-    arrivals: Annotated[
-        str, Option(help="The submit times: log (those of the workload), or daily-cycle (a fitted process).")
-    ] = "log",
-    components: Annotated[
-        int, Option(help="For minh-wolters and mbc-ls: the largest number of Gaussians of the run times.")
-    ] = 20,
-    window: Annotated[
-        int | None,
-        Option(
-            help="For minh-wolters and mbc-ls: the window of jobs within which run times are made similar (default: 1, "
-            "off)."
-        ),
-    ] = None,
-    repeats: Annotated[
-        str | None,
-        Option(
-            help="For minh-wolters: the repetition of run times: fitted (as in the log), at-least-two, or printed "
-            "(default: fitted)."
-        ),
-    ] = None,
-    fitted: Annotated[Path | None, Option(help="Use this fitted model (.json) instead of fitting one.")] = None,
-    save_fit: Annotated[Path | None, Option(help="Write the fitted model to this file (.json).")] = None,
+    workload: Annotated[Path | None, Argument()] = None,
+    output: Annotated[Path | None, OUTPUT] = None,
+    model: str = "minh-wolters",
+    jobs: int | None = None,
+    arrivals: str = "log",
+    components: int = 20,
+    window: int | None = None,
+    repeats: str | None = None,
+    fitted: Path | None = None,
+    save_fit: Path | None = None,
     seed: Seed = 1,
 ) -> None:
     """
@@ -279,6 +246,20 @@ def model(
     Examples: `swflow model kth.parquet -o kth+like.parquet --model minh-wolters`,
     `swflow model kth.parquet --save-fit kth.json --arrivals daily-cycle`,
     `swflow model --fitted kth.json -o like-kth.parquet --jobs 100000 --seed 7`
+
+    Options
+    -------
+    workload: Fit to this workload (.parquet) or log (.swf, .swf.gz), or compare with it.
+    output: Write the synthetic workload to this file: .parquet, .swf or .swf.gz.
+    model: The model: minh-wolters, mbc-ls, lublin, song or resample.
+    jobs: Generate this number of jobs (default: that of the workload).
+    arrivals: The submit times: log (those of the workload), or daily-cycle (a fitted process).
+    components: For minh-wolters and mbc-ls: the largest number of Gaussians of the run times.
+    window: For minh-wolters and mbc-ls: the window of jobs within which run times are made similar (default: 1, off).
+    repeats: For minh-wolters: the repetition of run times: fitted (as in the log), at-least-two, or printed (default:
+        fitted).
+    fitted: Use this fitted model (.json) instead of fitting one.
+    save_fit: Write the fitted model to this file (.json).
     """
     from swflow.jobs.randomness import step_generator
     from swflow.workload.clean import open_workload
@@ -325,13 +306,8 @@ def scale(
     output: Output,
     processors: Processors,
     d: CopiedShare = 50.0,
-    variant: Annotated[
-        str, Option(help="How the factor determines widths and copies: integer, precise-size or precise.")
-    ] = "precise",
-    factor: Annotated[
-        float | None,
-        Option(help="The scaling factor (default: new processors divided by old ones; rounded for integer)."),
-    ] = None,
+    variant: str = "precise",
+    factor: float | None = None,
     copies: Copies = None,
     seed: Seed = 1,
 ) -> None:
@@ -342,6 +318,11 @@ def scale(
     The column `source_job_id` contains the job from which a copy was made. The same seed and names give the same file.
 
     Example: `swflow scale kth.parquet -o kth+scaled.parquet --processors 1024 --d 50 --variant precise`
+
+    Options
+    -------
+    variant: How the factor determines widths and copies: integer, precise-size or precise.
+    factor: The scaling factor (default: new processors divided by old ones; rounded for integer).
     """
     from swflow.jobs.randomness import step_generator
     from swflow.workload.clean import open_workload
@@ -362,8 +343,8 @@ def scale(
 def intensify(
     workload: Input,
     output: Output,
-    factor: Annotated[float, Option(help="Multiply the offered load by this factor.")],
-    by: Annotated[str, Option(help="The quantity to change: arrivals or run-times.")] = "arrivals",
+    factor: Annotated[float, Option()],
+    by: str = "arrivals",
 ) -> None:
     """
     Multiply the offered load of a workload by compressing arrivals or lengthening run times.
@@ -371,6 +352,11 @@ def intensify(
     Times are not rounded. docs/explanation/heatmaps.md describes the side effects.
 
     Example: `swflow intensify kth.parquet -o kth+load-1.2.parquet --factor 1.2 --by arrivals`
+
+    Options
+    -------
+    factor: Multiply the offered load by this factor.
+    by: The quantity to change: arrivals or run-times.
     """
     from swflow.workload.clean import open_workload
     from swflow.workload.steps.intensify import intensify as multiply

@@ -52,15 +52,8 @@ def compare_runs(pairs: Sequence[tuple[Run, Run]]) -> Rows:
     """
     Return the rows of pairs of runs, resampled together: their distance, and which one is better how certainly.
 
-    Parameters
-    ----------
-    pairs : sequence of (Run, Run)
-        A list of `pairs_to_compare`. Runs with many jobs in total are read again for each measure, one at a time.
-
-    Returns
-    -------
-    list of dict
-        Rows of table ``comparisons`` without the corrected verdicts, which `with_verdicts` adds.
+    The pairs are a list of `pairs_to_compare`. Runs with many jobs in total are read again for each measure, one at a
+    time. `with_verdicts` adds the corrected verdicts to these rows of table ``comparisons``.
     """
     runs = {run.run: run for pair in pairs for run in pair}
     fit = sum(run.jobs for run in runs.values()) <= tables.MOST_AT_ONCE
@@ -123,9 +116,7 @@ def with_verdicts(rows: Rows) -> Rows:
     return sorted(rows, key=lambda row: (row["variant"], row["base"], HEATMAP_MEASURES.index(row["measure"])))
 
 
-def _compared_by_replicates(
-    rows: Sequence[dict[str, Any]],
-) -> tuple[Rows, list[tuple[dict[str, Any], dict[str, Any]]]]:
+def _compared_by_replicates(rows: Sequence[dict[str, Any]]) -> tuple[Rows, list[tuple[dict[str, Any], dict[str, Any]]]]:
     """
     Return a row for each pair of recipes with several replicates, based on these.
 

@@ -213,21 +213,13 @@ def _old_contents(database: str | os.PathLike[str], contents: Contents) -> Conte
 
 def read_plan(path: str | os.PathLike[str]) -> tuple[list[str], Rows, dict[str, list[str]]]:
     """
-    Read a plan of a load, a JSON file: the files to load, the runs that are omitted, and the runs that are compared.
+    Read a plan of a load, a JSON file: the files to load, the rows of table ``left_out``, and ``compared``.
 
     ``files`` of the plan maps each file to the ``logs`` that it needs, and to its ``workload`` and ``schedulers`` if it
     has runs or a sweep. A file is omitted if the file ``reached``, an output of ``swflow reach``, names one of its logs
     as missing. ``compared`` maps names to runs, for `swflow.database.load.write_verdicts`.
 
-    Returns
-    -------
-    (list of str, list of dict, dict)
-        The files, rows of the table ``left_out``, and ``compared``.
-
-    Raises
-    ------
-    SwflowError
-        If the plan, or the output of ``swflow reach``, cannot be read.
+    Raise `SwflowError` if the plan, or the output of ``swflow reach``, cannot be read.
     """
     what = "a plan of a load; expected JSON: files, each with its logs"
     plan = read_json(path, what)

@@ -134,7 +134,8 @@ def load(
                 _insert(connection, "claims", check_claims(connection))
                 rows = [(*part, digest) for part, digest in sorted(inputs.contents.items())]
                 _insert(connection, "contents", pl.DataFrame(rows, ["kind", "name", "digest"], orient="row"))
-                counts = _row_counts(connection)
+                names = connection.execute("SELECT table_name FROM duckdb_tables() ORDER BY ALL").fetchall()
+                counts = {name: connection.table(f'"{name}"').shape[0] for (name,) in names}
         except duckdb.Error as error:
             raise SwflowError(f"load: {database}: {reason_of(error)}") from error
         finally:
@@ -412,15 +413,6 @@ def _insert(
             frame.write_parquet(file)
             values = {"file": glob.escape(str(file))}
             connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM read_parquet($file)", values)
-
-
-def _row_counts(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
-    """Return the number of rows of each table."""
-    counts = {}
-    for (table,) in connection.execute("SELECT table_name FROM duckdb_tables() ORDER BY ALL").fetchall():
-        ((count,),) = connection.execute(f'SELECT count(*) FROM "{table}"').fetchall()
-        counts[table] = count
-    return counts
 
 
 def write_verdicts(

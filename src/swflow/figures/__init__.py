@@ -34,25 +34,13 @@ from swflow.names import log_of
 
 @dataclass(frozen=True)
 class Figure:
-    """
-    A kind of figure.
+    """A kind of figure."""
 
-    Parameters
-    ----------
-    draw : callable
-        Function that returns the chart of a `swflow.figures.request.Request`, from queries of the database.
-    about : str
-        A one-line description.
-    options : tuple of str
-        The options that it supports: ``split``, ``scale`` and ``window``.
-    most : int, optional
-        The largest number of runs; further runs are left out and counted in the caption.
-    """
-
+    # Function that returns the chart of a `swflow.figures.request.Request`, from queries of the database.
     draw: Callable[[Request], Spec]
-    about: str
-    options: tuple[str, ...] = ()
-    most: int | None = None
+    about: str  # a one-line description
+    options: tuple[str, ...] = ()  # the options that it supports: ``split``, ``scale`` and ``window``
+    most: int | None = None  # the largest number of runs; further runs are left out and counted in the caption
 
 
 #: The largest number of lines with distinct colors, and of columns.
@@ -160,25 +148,10 @@ def draw(
 
 def draw_request(kind: str, request: Request) -> Spec:
     """
-    Draw a figure from an open database.
+    Draw a figure of a kind of `FIGURES` from an open database.
 
-    Parameters
-    ----------
-    kind : str
-        One of `FIGURES`.
-    request : Request
-        The runs, and how to draw them.
-
-    Returns
-    -------
-    dict
-        The Vega-Lite specification, with ``title``, ``caption``, ``kind``, ``sql`` (the queries of the figure) and
-        ``command`` (which draws it again) under ``usermeta``.
-
-    Raises
-    ------
-    SwflowError
-        If the figure cannot be drawn from these runs.
+    The result is the Vega-Lite specification, with ``title``, ``caption``, ``kind``, ``sql`` (the queries of the
+    figure) and ``command`` (which draws it again) under ``usermeta``.
     """
     figure = FIGURES[kind]
     runs = request.runs[: figure.most]
@@ -199,12 +172,7 @@ def read_plan(path: str | os.PathLike[str], group: str | None = None) -> dict[st
     Read a plan of figures: a JSON file that maps groups to figures, such as ``STUDY/KTH-SP2-waits``, and their options.
 
     Options are ``kind``, ``log`` and those of `draw`, or of `draw_sweep` for the kind ``sweep``. With ``group``, return
-    only the figures of this group.
-
-    Raises
-    ------
-    SwflowError
-        If the file is not a plan, or has no such group.
+    only the figures of this group. Raise `SwflowError` if the file is not a plan, or has no such group.
     """
     what = "a plan of figures; expected JSON: groups of names with kind and log"
     plan: dict[str, dict[str, dict[str, Any]]] = read_json(path, what)
@@ -220,26 +188,12 @@ def read_plan(path: str | os.PathLike[str], group: str | None = None) -> dict[st
 
 
 def draw_files(
-    options: Mapping[str, Any],
-    database: str | os.PathLike[str],
-    paths: Iterable[str | os.PathLike[str]],
+    options: Mapping[str, Any], database: str | os.PathLike[str], paths: Iterable[str | os.PathLike[str]]
 ) -> None:
     """
     Draw a figure and write it to files: interactive as .json, else as a picture.
 
-    Parameters
-    ----------
-    options : mapping
-        ``kind``, and the arguments of `draw`, or of `draw_sweep` for the kind ``sweep``.
-    database : path-like
-        A database that `swflow.database.load` wrote.
-    paths : iterable of path-like
-        The files to write.
-
-    Raises
-    ------
-    SwflowError
-        If the figure cannot be drawn, or an extension is unknown.
+    ``options`` has ``kind``, and the arguments of `draw`, or of `draw_sweep` for the kind ``sweep``.
     """
     arguments = {name: value for name, value in options.items() if name != "kind"}
     draws: Callable[..., Spec] = draw_sweep if options["kind"] == "sweep" else partial(draw, options["kind"])
@@ -249,21 +203,7 @@ def draw_files(
 
 
 def write(spec: Spec, path: str | os.PathLike[str]) -> None:
-    """
-    Write a figure in the format of the file's extension: .png (two dots per pixel), .svg, or .json (Vega-Lite).
-
-    Parameters
-    ----------
-    spec : dict
-        A specification returned by `draw`.
-    path : path-like
-        The file to write.
-
-    Raises
-    ------
-    SwflowError
-        If the extension is unknown.
-    """
+    """Write a figure in the format of the file's extension: .png (two dots per pixel), .svg, or .json (Vega-Lite)."""
     path = Path(path)
     if path.suffix not in _ENDINGS:
         raise SwflowError(f"{path}: unknown ending; expected {', '.join(_ENDINGS)}")

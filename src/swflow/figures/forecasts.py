@@ -30,26 +30,8 @@ def draw_forecast_on(
     """
     Draw the reliability and the coverage over time of the forecasts of a workload, from an open database.
 
-    Parameters
-    ----------
-    connection : duckdb.DuckDBPyConnection
-        A connection to the database.
-    workload : str
-        The workload.
-    study : str, optional
-        The study of the evaluation; None for one that was loaded on the command line.
-    interactive : bool
-        Add tooltips, for the report.
-
-    Returns
-    -------
-    dict
-        The Vega-Lite specification, with ``title``, ``caption`` and ``sql`` under ``usermeta``.
-
-    Raises
-    ------
-    SwflowError
-        If the database has no such forecasts.
+    Without a ``study``, the evaluation is one that was loaded on the command line. Raise `SwflowError` if the database
+    has no such forecasts.
     """
 
     def draw(recorded: RecordedConnection) -> Spec:

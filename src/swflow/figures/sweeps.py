@@ -53,8 +53,8 @@ def draw_sweep_on(
 
     Parameters
     ----------
-    connection : duckdb.DuckDBPyConnection
-        A connection to the database.
+    connection, interactive, title
+        As for `swflow.figures.request.Request`; the default title is the source's name.
     sweep : str
         The sweep's name: the text after the last ``+`` of its file's name.
     log : str, optional
@@ -63,15 +63,6 @@ def draw_sweep_on(
         Columns of the table ``sweeps``, one row of panels each.
     scale : {'linear', 'log'}
         The axis of the metrics.
-    title : str, optional
-        The title; default: the source's name.
-    interactive : bool
-        Add tooltips, for the report.
-
-    Returns
-    -------
-    dict
-        The Vega-Lite specification, with ``title`` and ``caption`` under ``usermeta``.
 
     Raises
     ------

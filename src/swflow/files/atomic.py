@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -64,14 +64,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 @contextmanager
 def folder_beside(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """
-    Provide a folder next to ``path`` for data that does not fit in memory; remove it when the block ends.
-
-    Raises
-    ------
-    SwflowError
-        If the folder cannot be written.
-    """
+    """Provide a folder next to ``path`` for data that does not fit in memory; remove it when the block ends."""
     target = Path(path)
     folder = target.with_name(f".{os.getpid()}@{_host()}.parts")
     try:
@@ -111,14 +104,17 @@ def write_json(path: str | os.PathLike[str], content: Any) -> None:
     write_text(path, json.dumps(content, indent=1, sort_keys=True) + "\n")
 
 
-def read_json(path: str | os.PathLike[str], what: str) -> Any:
-    """Return the content of a JSON file; raise an error that names ``what`` it should be if it cannot be read."""
+def read_json(path: str | os.PathLike[str], what: str, marks: Mapping[str, object] | None = None) -> Any:
+    """Return the content of a JSON file; raise an error that names ``what`` it should be, with these ``marks``."""
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise SwflowError(f"{path}: {reason_of(error)}") from None
     except ValueError:
         raise SwflowError(f"{path}: not {what}") from None
+    if marks and not (isinstance(content, dict) and marks.items() <= content.items()):
+        raise SwflowError(f"{path}: not {what}")
+    return content
 
 
 def write_checked(path: Path, head: str, content: bytes) -> None:

@@ -104,39 +104,18 @@ class Definition(NamedTuple):
 
 
 class Source(NamedTuple):
-    """
-    The content of a source file as far as fingerprints need it.
+    """The content of a source file as far as fingerprints need it."""
 
-    Parameters
-    ----------
-    digest : str
-        Hash of the syntax tree without docstrings.
-    imports : set of (str, str)
-        Imports at the top or inside functions, except those for type checkers.
-    loaded : set of (str, str)
-        Those of them that run when the module is imported.
-    bound : mapping
-        Name that an import at the top binds, to the import.
-    definitions : mapping
-        Name to definition, for modules of the command line; the empty name stands for all other statements.
-    """
-
-    digest: str
-    imports: set[Import]
-    loaded: set[Import]
-    bound: Mapping[str, Import]
+    digest: str  # hash of the syntax tree without docstrings
+    imports: set[Import]  # imports at the top or inside functions, except those for type checkers
+    loaded: set[Import]  # the imports that run when the module is imported
+    bound: Mapping[str, Import]  # name that an import at the top binds, to the import
+    # Name to definition, for modules of the command line; the empty name stands for all other statements.
     definitions: Mapping[str, Definition]
 
 
 class Package:
-    """
-    The source files of a package, each parsed once and kept between calls.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-        The folder of the package.
-    """
+    """The source files of a package, which is a folder; each is parsed once and kept between calls."""
 
     def __init__(self, folder: Path) -> None:
         folder = folder.resolve()
@@ -384,13 +363,6 @@ class _Kept:
     What is read from the files of a package, kept in the cache folder by path, size and times.
 
     A cache that is damaged, or written by other code or another Python, is ignored.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-        The folder of the package.
-    files : list of pathlib.Path
-        Its files.
     """
 
     def __init__(self, folder: Path, files: list[Path]) -> None:

@@ -34,23 +34,8 @@ def connect(
     """
     Open a database read-only. Queries cannot access files, the network or settings.
 
-    Parameters
-    ----------
-    database : path-like
-        A database written by `swflow.database.load`.
-    output : path-like, optional
-        The only file that queries can write.
-    threads : int, optional
-        Number of threads of queries; with 1, floating-point sums have a fixed order.
-
-    Yields
-    ------
-    duckdb.DuckDBPyConnection
-
-    Raises
-    ------
-    SwflowError
-        If the database is missing or invalid, or a query of the block fails.
+    The only file that queries can write is ``output``. With ``threads=1``, floating-point sums have a fixed
+    order. Raise `SwflowError` if the database is missing or invalid, or a query of the block fails.
     """
     remedy = f"create it with snakemake, or: swflow load RUNS --database {database}"
     if not Path(database).is_file():
@@ -86,35 +71,12 @@ def query(
     write: bool = False,
 ) -> tuple[list[str], list[tuple[Any, ...]]]:
     """
-    Run an SQL query on a database written by `load`.
+    Run an SQL query on a database written by `load`; return the names of the columns, and the rows.
 
-    Parameters
-    ----------
-    database : path-like
-        For example ``results/swflow.duckdb``.
-    sql : str
-        One query.
-    output : path-like, optional
-        Write the result to this file instead of returning it.
-    format : {'csv', 'parquet'}
-        Format of ``output``.
-    parameters : mapping, optional
-        Values of the query's parameters by name, without an output.
-    write : bool
-        Permit several statements, which can change the database and read and write files. Otherwise, a query can only
-        read the database.
-
-    Returns
-    -------
-    columns : list of str
-        Names of the columns; empty with ``output``.
-    rows : list of tuple
-        Rows of the result; empty with ``output``.
-
-    Raises
-    ------
-    SwflowError
-        If the database is missing, the query is invalid, or the text is more than one query.
+    With ``output``, the result is written to this file in the format csv or parquet instead. ``parameters`` are values
+    of the query's parameters by name, without an output. With ``write``, several statements are permitted, which can
+    change the database and read and write files; otherwise, a query can only read the database. Raise `SwflowError` if
+    the database is missing, the query is invalid, or the text is more than one query.
     """
     if write:
         return _write(database, sql, output)

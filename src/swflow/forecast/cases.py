@@ -11,41 +11,20 @@ DAY, WEEK = 86400.0, 604800.0
 
 @dataclass(frozen=True)
 class Cases:
-    """
-    Forecasts to make, one per row, sorted by the moment at which they are asked for.
+    """Forecasts to make, one per row, sorted by the moment at which they are asked for."""
 
-    Parameters
-    ----------
-    names : tuple of str
-        The features.
-    values : float32 array of shape (cases, features)
-        Values at the moment; NaN where they are unknown.
-    asked : float64 array of shape (cases,)
-        The moment of the forecast, seconds.
-    wait : float64 array of shape (cases,)
-        The seconds from this moment until the job started; NaN if it did not start before the end of the data.
-    waited : float64 array of shape (cases,)
-        The seconds for which the job had waited before; 0 at its submission.
-    size : float64 array of shape (cases,)
-        The processors.
-    partition, user : object arrays of shape (cases,)
-        Labels, for groups.
-    job : int64 array of shape (cases,)
-        The job's number.
-    end : float
-        The end of the data, seconds: jobs without a wait had not started by then.
-    """
-
-    names: tuple[str, ...]
-    values: np.ndarray
-    asked: np.ndarray
+    names: tuple[str, ...]  # the features
+    values: np.ndarray  # float32 (cases, features): values at the moment; NaN where they are unknown
+    asked: np.ndarray  # float64 (cases,): the moment of the forecast, seconds
+    # float64 (cases,): the seconds from this moment until the start; NaN if there was none before the end of the data
     wait: np.ndarray
-    waited: np.ndarray
-    size: np.ndarray
+    waited: np.ndarray  # float64 (cases,): the seconds for which the job had waited before; 0 at its submission
+    size: np.ndarray  # float64 (cases,): the processors
+    # object (cases,): labels, for groups
     partition: np.ndarray
     user: np.ndarray
-    job: np.ndarray
-    end: float
+    job: np.ndarray  # int64 (cases,): the job's number
+    end: float  # the end of the data, seconds: jobs without a wait had not started by then
 
     def take(self, rows: np.ndarray) -> "Cases":
         """Return some of the cases, by a mask or by indices."""
@@ -55,18 +34,9 @@ class Cases:
 
     def known(self, now: float) -> tuple[np.ndarray, np.ndarray]:
         """
-        Return the waits as far as they are known at a moment, and whether the jobs have started.
+        Return the waits as far as they are known at a moment (s), in decades, and whether the jobs have started.
 
-        Parameters
-        ----------
-        now : float
-            A moment, seconds; later starts are not used.
-
-        Returns
-        -------
-        decades : float64 array of shape (cases,)
-            The logarithm of the wait; of a job that has not started, of its wait up to ``now``, a lower bound.
-        started : bool array of shape (cases,)
+        Later starts are not used: a job that has not started has its wait up to the moment, a lower bound.
         """
         with np.errstate(invalid="ignore"):
             started = self.asked + self.wait <= now
@@ -89,12 +59,7 @@ def with_started(asked: np.ndarray, start: np.ndarray) -> Iterator[tuple[int, li
     """
     Yield each case in its order, with the cases that have started since the case before.
 
-    Parameters
-    ----------
-    asked : float64 array of shape (cases,)
-        Moments, seconds, in increasing order.
-    start : float64 array of shape (cases,)
-        Seconds; not finite for jobs that did not start.
+    The moments ``asked`` (s) increase; ``start`` (s) is not finite for jobs that did not start.
 
     Examples
     --------
@@ -109,14 +74,7 @@ def with_started(asked: np.ndarray, start: np.ndarray) -> Iterator[tuple[int, li
 
 
 class Recent:
-    """
-    Recent values by key: an exponentially weighted mean over the latest values, the last one, and their number.
-
-    Parameters
-    ----------
-    weight : float
-        The weight of the latest value.
-    """
+    """Recent values by key: a mean with exponential ``weight`` of the latest one, the last value, and their number."""
 
     def __init__(self, weight: float) -> None:
         self.weight = weight

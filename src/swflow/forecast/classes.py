@@ -60,17 +60,9 @@ def by_class(cases: Cases) -> np.ndarray:
     """
     Forecast every case by the waits of its class that were known when it was asked for.
 
-    A class is a partition and a power of two of the processors; with fewer than 59 waits, it is all jobs.
-
-    Parameters
-    ----------
-    cases : Cases
-        The cases, in order; the waits of all become known when the jobs start.
-
-    Returns
-    -------
-    float64 array of shape (cases, 3)
-        Lower bound of the 5 % quantile, median and upper bound of the 95 % quantile, decades; NaN without 59 waits.
+    A class is a partition and a power of two of the processors; with fewer than 59 waits, it is all jobs. The result of
+    shape (cases, 3) has the lower bound of the 5 % quantile, the median and the upper bound of the 95 % quantile,
+    decades; NaN without 59 waits.
 
     References
     ----------

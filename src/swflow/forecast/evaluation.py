@@ -32,40 +32,17 @@ _FEWEST = 500
 
 
 class Evaluated(NamedTuple):
-    """
-    Forecasts of one method, and what became of the jobs.
-
-    Parameters
-    ----------
-    cases : Cases
-        The evaluated cases.
-    forecasts : float64 array of shape (cases, 3)
-        Lower end, median and upper end, decades.
-    """
+    """Forecasts of one method, and what became of the jobs."""
 
     cases: Cases
-    forecasts: np.ndarray
+    forecasts: np.ndarray  # float64 (cases, 3): lower end, median and upper end, decades
 
 
 def raw_forecasts(cases: Cases, begin: float, end: float, refit: float, progress: Callable[[Any], Any]) -> np.ndarray:
     """
-    Forecast the cases from one moment to another before calibration, each by a model fitted before it was asked for.
+    Forecast the cases from one moment (s) to another before calibration, each by a model fitted before it.
 
-    Parameters
-    ----------
-    cases : Cases
-        All cases.
-    begin, end : float
-        Seconds.
-    refit : float
-        Seconds after which a model is fitted anew.
-    progress : callable
-        Function that wraps the sequence of fits.
-
-    Returns
-    -------
-    float64 array of shape (cases, 3)
-        NaN outside of the moments.
+    A model is fitted anew after ``refit`` seconds. The result has shape (cases, 3); it is NaN outside of the moments.
     """
     found = np.full((cases.asked.size, len(QUANTILES)), np.nan)
     for origin in progress(np.arange(begin, end, refit).tolist()):
@@ -157,27 +134,10 @@ def walk_forward(
     """
     Forecast all cases from one moment to another from the data known before each moment, by each method and by class.
 
-    With a simulator, only its share of the cases is forecast.
-
-    Parameters
-    ----------
-    cases : Cases
-        All cases.
-    begin, end : float
-        Seconds; the models of the `WARM_UP` periods before calibrate the first forecasts.
-    refit : float
-        Seconds after which a model is fitted anew.
-    progress : callable
-        Function that wraps the sequences of fits and of simulated cases.
-    method : str
-        ``past``, ``simulation``, or ``best``: both, and the better one of the weeks before.
-    simulator : Simulator, optional
-        For the methods that simulate.
-
-    Returns
-    -------
-    dict
-        Method to its forecasts; the same cases in all.
+    With a simulator, only its share of the cases is forecast, the same cases by all methods. Moments are seconds; the
+    models of the `WARM_UP` periods before calibrate the first forecasts. A model is fitted anew after ``refit``
+    seconds. ``progress`` wraps the sequences of fits and of simulated cases. ``method`` is ``past``, ``simulation``, or
+    ``best``: both, and the better one of the weeks before.
     """
     warm = begin - WARM_UP * refit
     of_methods = by_methods(cases, warm, end, refit, progress, method, simulator)
@@ -200,14 +160,7 @@ def best_of(cases: Cases, forecasts: Mapping[str, np.ndarray], begin: float, end
 
 
 def last_weeks(cases: Cases, weeks: float, name: str) -> tuple[float, float]:
-    """
-    Return the moments, in seconds, from which and until which the last weeks are forecast.
-
-    Raises
-    ------
-    SwflowError
-        If too few weeks precede them.
-    """
+    """Return the moments (s) from and until which the last weeks are forecast; an error if too few precede them."""
     end = float(cases.asked[-1]) + 1 if cases.asked.size else 1.0
     begin = end - weeks * WEEK
     before = (begin - cases.asked[0]) / WEEK if cases.asked.size else 0.0
@@ -254,12 +207,7 @@ def summary(found: Mapping[str, Evaluated], few: int = 100) -> pl.DataFrame:
     """
     Return coverage, width and scores by method, in all and by groups of jobs.
 
-    Parameters
-    ----------
-    found : mapping
-        Method to its forecasts.
-    few : int
-        Groups of fewer forecasts are left out; weeks if they have fewer than `FEW_OF_WEEK` as well.
+    Groups of fewer than ``few`` forecasts are left out; weeks if they have fewer than `FEW_OF_WEEK` as well.
 
     Returns
     -------

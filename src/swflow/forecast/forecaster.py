@@ -35,29 +35,17 @@ _NO_QUEUE = -1
 
 
 class Forecast(NamedTuple):
-    """
-    The forecast of one job: the seconds from the moment until its start.
+    """The forecast of one job: the seconds from the moment until its start."""
 
-    Parameters
-    ----------
-    job : int or None
-        The job's number; None for a job described by options.
-    processors, limit : int, float
-        The request; the limit in seconds.
-    partition, user : str
-        Labels; empty if unknown.
-    waited : float
-        Seconds since the submission.
-    low, median, high : float
-        Seconds: both ends of the 90 % interval and the median.
-    """
-
-    job: int | str | None
+    job: int | str | None  # the job's number; None for a job described by options
+    # The request; the limit in seconds.
     processors: int
     limit: float
+    # Labels; empty if unknown.
     partition: str
     user: str
-    waited: float
+    waited: float  # seconds since the submission
+    # Seconds: both ends of the 90 % interval and the median.
     low: float
     median: float
     high: float
@@ -65,50 +53,24 @@ class Forecast(NamedTuple):
 
 @dataclass
 class Forecaster:
-    """
-    A forecaster fitted to the data known at one moment.
+    """A forecaster fitted to the data known at one moment."""
 
-    Parameters
-    ----------
-    name : str
-        The log.
-    now : float
-        The moment, seconds.
-    quantiles : Quantiles or None
-        The models; None for forecasts by simulation.
-    shifts : dict
-        Group to the decades to add to both ends; ``""`` for groups without past forecasts.
-    bounds : float64 array of shape (2,)
-        The sizes that divide jobs into thirds.
-    hits, jobs : int
-        Of the forecasts of the last four weeks whose outcome is known, those whose interval held, and all.
-    sweep : Sweep or None
-        The state of the log; None for a table of polls.
-    labels : dict
-        The number of a queue to its name.
-    users : dict
-        The name or number of a user to the number.
-    common : dict
-        The number of a queue to its jobs, processors and the groups of users.
-    waiting : Cases or None
-        The jobs of a table of polls that wait.
-    simulator : Simulator or None
-        For forecasts by simulation.
-    """
-
-    name: str
-    now: float
-    quantiles: Quantiles | None
+    name: str  # the log
+    now: float  # the moment, seconds
+    quantiles: Quantiles | None  # the models; None for forecasts by simulation
+    # Group to the decades to add to both ends; ``""`` for groups without past forecasts.
     shifts: dict[str, tuple[float, float]]
-    bounds: np.ndarray
+    bounds: np.ndarray  # float64 (2,): the sizes that divide jobs into thirds
+    # Of the forecasts of the last four weeks whose outcome is known, those whose interval held, and all.
     hits: int
     jobs: int
-    sweep: Sweep | None = None
-    labels: dict[int, str] = field(default_factory=dict)
-    users: dict[str, int] = field(default_factory=dict)
+    sweep: Sweep | None = None  # the state of the log; None for a table of polls
+    labels: dict[int, str] = field(default_factory=dict)  # the number of a queue to its name
+    users: dict[str, int] = field(default_factory=dict)  # the name or number of a user to the number
+    # The number of a queue to its jobs, processors and the groups of users.
     common: dict[Any, Any] = field(default_factory=dict)
-    waiting: Cases | None = None
-    simulator: "Simulator | None" = None
+    waiting: Cases | None = None  # the jobs of a table of polls that wait
+    simulator: "Simulator | None" = None  # for forecasts by simulation
 
     @property
     def method(self) -> str:
@@ -124,19 +86,8 @@ class Forecaster:
         """
         Replace the jobs that wait and run, and the moment by that of the latest submission or start.
 
-        Jobs of partitions that the log does not have wait and run, too, but are not forecast.
-
-        Parameters
-        ----------
-        jobs : sequence of Queued
-            Those of the site now.
-        where : str
-            The file, for errors.
-
-        Returns
-        -------
-        list of str
-            One note for each partition that the log does not have.
+        Jobs of partitions that the log does not have wait and run, too, but are not forecast; there is one note for
+        each of these partitions. ``where`` is the file, for errors.
         """
         sweep, header = self.sweep, self.common.get("header")
         if sweep is None or header is None:
@@ -277,27 +228,9 @@ def fit(
     """
     Fit the models to the data known at a moment, and calibrate them by forecasts of the six weeks before.
 
-    Parameters
-    ----------
-    cases : Cases
-        The cases; those asked later are not used.
-    now : float
-        The moment, seconds.
-    progress : callable
-        Function that wraps the sequences of fits and of simulated cases.
-    name : str
-        The log, for errors.
-    method : str
-        ``past``, ``simulation``, or ``best``: the one with the better score in the six weeks before.
-    simulator : Simulator, optional
-        For the methods that simulate.
-    state : Any
-        The other fields of the forecaster.
-
-    Raises
-    ------
-    SwflowError
-        If there are fewer than eight weeks before the moment.
+    Cases asked after the moment ``now`` (s) are not used. ``name`` is the log, for errors; ``progress``, ``method`` and
+    ``simulator`` are as for `swflow.forecast.evaluation.walk_forward`, and ``state`` has the other fields of the
+    forecaster. Raise `SwflowError` if there are fewer than eight weeks before the moment.
     """
     require_weeks(cases, now, name)
     found = by_methods(cases, now - CALIBRATED * WEEK, now, WEEK, progress, method, simulator)
@@ -340,14 +273,8 @@ def read_cases(path: Path, processors: int | None = None, until: float = math.in
     """
     Return the cases of a log or of a table of polls, and the state for `fit`, with the moment ``now``.
 
-    Parameters
-    ----------
-    path : Path
-        An SWF file, an imported log, a workload, or a table of polls (see `swflow.forecast.polls`).
-    processors : int, optional
-        Those of the machine (default: the log's).
-    until : float
-        The moment, seconds; at most the end of the log, or the last poll.
+    The file is an SWF file, an imported log, a workload, or a table of polls (see `swflow.forecast.polls`). The moment
+    is ``until`` (s), at most the end of the log, or the last poll.
     """
     if is_polls(path):
         cases = read_polls(path)

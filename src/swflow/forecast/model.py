@@ -49,12 +49,7 @@ class Quantiles:
     """
     Gradient boosting of quantiles (LightGBM) of the logarithm of the wait.
 
-    Parameters
-    ----------
-    cases : Cases
-        The cases; those asked before ``now`` are fitted.
-    now : float
-        The moment, seconds: waits that were not known then are not used.
+    The cases asked before ``now`` (s) are fitted; waits that were not known then are not used.
     """
 
     def __init__(self, cases: Cases, now: float) -> None:
@@ -88,16 +83,8 @@ def censoring_weights(asked: np.ndarray, value: np.ndarray, started: np.ndarray,
     A wait of w seconds is known at a moment if the job was submitted at least w seconds before. The weight is the
     inverse of the share of cases that were (inverse probability of censoring), at most 10.
 
-    Parameters
-    ----------
-    asked : float64 array of shape (cases,)
-        Moments, seconds, in increasing order.
-    value : float64 array of shape (cases,)
-        Decades of the waits.
-    started : bool array of shape (cases,)
-        Whether the wait is known at ``now``.
-    now : float
-        A moment, seconds.
+    The moments ``asked`` (s) increase, ``value`` has the waits in decades, and ``started`` is True for those known at
+    ``now`` (s).
 
     Examples
     --------
@@ -115,23 +102,8 @@ def kaplan_meier(
     """
     Return quantiles of values of which some are only lower bounds (Kaplan and Meier 1958).
 
-    Parameters
-    ----------
-    value : float64 array of shape (n,)
-        Values, or lower bounds.
-    known : bool array of shape (n,)
-        False for lower bounds.
-    weight : float64 array of shape (n,)
-        Weights.
-    levels : sequence of float
-        The quantiles.
-    top : float
-        The weight of a further value at infinity, for the next case (conformal prediction).
-
-    Returns
-    -------
-    list of float
-        Infinity where lower bounds alone are left above a level.
+    The quantiles are infinite where lower bounds alone are left above a level. ``top`` is the weight of a further value
+    at infinity, for the next case (conformal prediction).
 
     Examples
     --------
@@ -158,14 +130,8 @@ class Calibrator:
     level of each end follows its misses (adaptive conformal inference): after a day with too many, it moves outwards,
     in proportion to their number.
 
-    Parameters
-    ----------
-    cases : Cases
-        The cases that were forecast.
-    raw : float64 array of shape (cases, 3)
-        Their forecasts before calibration, each made before the case was asked for.
-    bounds : float64 array of shape (2,), optional
-        The sizes that divide jobs into thirds (default: those of the cases).
+    ``raw`` has the forecasts of the cases before calibration, of shape (cases, 3), each made before the case was asked
+    for. ``bounds`` are the sizes that divide jobs into thirds (default: those of the cases).
 
     References
     ----------

@@ -18,17 +18,7 @@ def write_page(forecaster: Forecaster, path: Path) -> None:
     """
     Write a page that shows the forecast of a job by size, limit and partition; it needs no network.
 
-    Parameters
-    ----------
-    forecaster : Forecaster
-        That of a recorded log.
-    path : Path
-        The HTML file, replaced atomically.
-
-    Raises
-    ------
-    SwflowError
-        If the forecaster is that of a table of polls.
+    Raise `SwflowError` if the forecaster is that of a table of polls.
     """
     if forecaster.sweep is None:
         raise SwflowError(f"{path}: {forecaster.name} is a table of polls; expected a log for a page")

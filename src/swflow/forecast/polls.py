@@ -47,24 +47,10 @@ def read_polls(path: Path) -> Cases:
     """
     Return the cases of a table of polls, one row per job and poll.
 
-    Columns that describe the request, queue (``q_…``), running jobs (``r_…``) or fair share (``…_poll``) become
-    features as they are; others, such as the final state, are not used. Recent waits of the same user, partition and
-    request, known at the poll, are added.
-
-    Parameters
-    ----------
-    path : Path
-        A Parquet file with at least a moment (``poll_time``) and a wait from it (``poll_wait_sec``) or a start; null
-        for jobs that have not started.
-
-    Returns
-    -------
-    Cases
-
-    Raises
-    ------
-    SwflowError
-        If a column is missing.
+    The Parquet file has at least a moment (``poll_time``) and a wait from it (``poll_wait_sec``) or a start, null for
+    jobs that have not started. Columns that describe the request, queue (``q_…``), running jobs (``r_…``) or fair share
+    (``…_poll``) become features as they are; others, such as the final state, are not used. Recent waits of the same
+    user, partition and request, known at the poll, are added. Raise `SwflowError` if a column is missing.
     """
     table = pl.read_parquet(path)
     column = {part: next((n for n in names if n in table.columns), None) for part, names in _NAMES.items()}

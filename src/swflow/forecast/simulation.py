@@ -40,24 +40,12 @@ HORIZONS = (2 * 3600.0, 12 * 3600.0, 2 * DAY, 10 * DAY, 40 * DAY)
 
 
 class State(NamedTuple):
-    """
-    The jobs that run and wait at a moment, the running ones first, the others in the order of their submission.
+    """The jobs that run and wait at a moment, the running ones first, the others in the order of their submission."""
 
-    Parameters
-    ----------
-    now : float
-        The moment, seconds.
-    jobs : list of int
-        Numbers of the jobs.
-    requests : list of Request
-    elapsed : float64 array of shape (jobs,)
-        The seconds for which each job has run; NaN of the waiting ones.
-    """
-
-    now: float
-    jobs: list[int]
+    now: float  # the moment, seconds
+    jobs: list[int]  # numbers of the jobs
     requests: list[Request]
-    elapsed: np.ndarray
+    elapsed: np.ndarray  # float64 (jobs,): the seconds for which each job has run; NaN of the waiting ones
 
 
 class RunTimes:
@@ -69,12 +57,7 @@ class RunTimes:
     for n run times, otherwise from the next group in the same way; so new users get the run times of all others. In
     groups with different limits, ratios of run time to limit are drawn.
 
-    Parameters
-    ----------
-    requests : list of Request
-        The jobs.
-    run, end : float64 arrays of shape (jobs,)
-        Seconds. A run time is used at moments after the end of its job.
+    ``run`` and ``end`` (s) are those of the requests. A run time is used at moments after the end of its job.
     """
 
     def __init__(self, requests: Sequence[Request], run: np.ndarray, end: np.ndarray) -> None:
@@ -88,25 +71,7 @@ class RunTimes:
         self.groups = {key: (end[jobs], ratio[jobs], run[jobs]) for key, jobs in members.items()}
 
     def draw(self, request: Request, elapsed: float, now: float, random: np.random.Generator, count: int) -> np.ndarray:
-        """
-        Draw run times of a job that has run for some time, from those known at a moment.
-
-        Parameters
-        ----------
-        request : Request
-            The job.
-        elapsed : float
-            The seconds for which it has run; run times are longer.
-        now : float
-            The moment, seconds.
-        random : numpy.random.Generator
-        count : int
-
-        Returns
-        -------
-        float64 array of shape (count,)
-            Seconds.
-        """
+        """Draw run times (s) of a job that has run for ``elapsed`` seconds, from the longer ones known at a moment."""
         found, weights, rest = [], [], 1.0
         for key in _groups(request):
             end, ratio, run = self.groups.get(key, (_NONE, _NONE, _NONE))
@@ -145,20 +110,9 @@ class Simulator:
     No site starts jobs at the instant at which they fit. Therefore, a delay is added to each start: the wait of one of
     the latest jobs that found no queue and enough free processors.
 
-    Parameters
-    ----------
-    processors : int
-        Those of the machine.
-    requests : list of Request
-        The jobs of the log in the order of their submission.
-    submit, start, end : float64 arrays of shape (jobs,)
-        Seconds. No value after the moment of a forecast is used for it.
-    ids : int64 array of shape (jobs,)
-        The numbers of the jobs.
-    scheduler : Scheduler
-        That of the site.
-    share : float
-        The share of the past cases that are simulated to calibrate and to compare forecasts.
+    ``requests`` are the jobs of the log in the order of their submission, with their times (s) and numbers (``ids``);
+    no value after the moment of a forecast is used for it. ``share`` is that of the past cases that are simulated to
+    calibrate and to compare forecasts.
     """
 
     processors: int
@@ -201,21 +155,9 @@ class Simulator:
 
     def starts(self, state: State, targets: Sequence[int], purpose: str = "", futures: int = FUTURES) -> np.ndarray:
         """
-        Simulate futures from a state, and return when some of its jobs start in them.
+        Simulate futures from a state; return the seconds until the jobs at some of its positions start in them.
 
-        Parameters
-        ----------
-        state : State
-        targets : sequence of int
-            Positions of waiting jobs in the state.
-        purpose : str
-            The name of the forecast, for its random numbers.
-        futures : int
-
-        Returns
-        -------
-        float64 array of shape (len(targets), futures)
-            Seconds from the moment.
+        The result has shape (len(targets), futures). ``purpose`` names the forecast, for its random numbers.
         """
         if not targets:
             return np.empty((0, futures))
@@ -231,7 +173,7 @@ class Simulator:
         at = np.where(np.isnan(state.elapsed), 0.0, -1.0)
         run = run + (at < 0)
         left = np.maximum(limit - elapsed, 1.0) + (at < 0)
-        arrivals = self.arrivals(state.now, generator(0, "forecast", "arrivals", purpose), random, futures)
+        arrivals = Arrivals(self, state.now, generator(0, "forecast", "arrivals", purpose), random, futures)
         found = np.full((futures, len(targets)), np.nan)
         for horizon in HORIZONS:
             still = np.flatnonzero(np.isnan(found).any(axis=1))
@@ -254,10 +196,6 @@ class Simulator:
         if delays.size:
             found += generator(0, "forecast", "delays", purpose).choice(delays, found.shape)
         return found.T
-
-    def arrivals(self, now: float, when: np.random.Generator, runs: np.random.Generator, futures: int) -> "Arrivals":
-        """Return the arrivals of each future, with random numbers for their times and for their run times."""
-        return Arrivals(self, now, when, runs, futures)
 
     def of_waiting(self, sweep: Sweep, now: float) -> np.ndarray:
         """Return the quantiles of the starts of the jobs that wait after a replay, in their order, decades."""
@@ -294,7 +232,11 @@ class Simulator:
 
 
 class Arrivals:
-    """Arrivals after a moment: each day of a future is that day of one of the weeks before, at the same hours."""
+    """
+    Arrivals after a moment: each day of a future is that day of one of the weeks before, at the same hours.
+
+    The random numbers of ``when`` are for their times, those of ``runs`` for their run times.
+    """
 
     def __init__(
         self, log: Simulator, now: float, when: np.random.Generator, runs: np.random.Generator, futures: int
@@ -339,22 +281,9 @@ def simulator_of(workload: Workload, scheduler: Scheduler, cases: Cases, begin: 
     """
     Return the simulator of a recorded log, if the log can be simulated and `BUDGET` suffices for `FEWEST` forecasts.
 
-    Parameters
-    ----------
-    workload : Workload
-        The log.
-    scheduler : Scheduler
-        That of the site.
-    cases : Cases
-        The cases of the log; those asked before ``begin`` decide whether it can be simulated.
-    begin, end : float
-        The moments between which cases are forecast, seconds.
-
-    Raises
-    ------
-    SwflowError
-        If the scheduler needs more than submissions, processors and limits, if too few limits are known, or if too many
-        jobs run and wait.
+    Cases are forecast from ``begin`` to ``end`` (s); those asked before decide whether the log can be simulated. Raise
+    `SwflowError` if the scheduler needs more than submissions, processors and limits, if too few limits are known, or
+    if too many jobs run and wait.
     """
     if columns_needed(scheduler) != () or scheduler.unavailable:
         raise SwflowError(
@@ -393,20 +322,9 @@ def state_of(sweep: Sweep, now: float) -> State:
 
 
 def simulated(
-    cases: Cases,
-    simulator: Simulator,
-    begin: float,
-    end: float,
-    progress: Callable[[Any], Any] = lambda items: items,
+    cases: Cases, simulator: Simulator, begin: float, end: float, progress: Callable[[Any], Any] = lambda items: items
 ) -> np.ndarray:
-    """
-    Forecast cases from one moment to another by simulation, before calibration: the simulator's share of them.
-
-    Returns
-    -------
-    float64 array of shape (cases, 3)
-        NaN for the other cases.
-    """
+    """Forecast the simulator's share of the cases between two moments (s), before calibration; NaN for the others."""
     found = np.full((cases.asked.size, len(QUANTILES)), np.nan)
     names = cases.job * 4096 + (cases.asked // DAY).astype(int) % 4096  # a job that waits is a case every noon
     chosen = uniform_per_job(0, ["forecast", "simulated"], names) < simulator.share

@@ -30,14 +30,7 @@ class Queued(NamedTuple):
 
 
 def read_squeue(path: Path) -> list[Queued]:
-    """
-    Return the jobs that wait or run, from the output of ``squeue --json`` or ``squeue -o FORMAT`` (with the header).
-
-    Raises
-    ------
-    SwflowError
-        If the file is neither.
-    """
+    """Return the jobs that wait or run, from the output of ``squeue --json`` or ``squeue -o FORMAT``."""
     text = path.read_text("utf-8", errors="replace")
     try:
         rows = _json_rows(text) if text.lstrip().startswith("{") else _text_rows(text, path)

@@ -58,12 +58,7 @@ class Sweep:
     """
     The state of queue and machine, and the recent past of users and classes of jobs, at one moment of a log.
 
-    Parameters
-    ----------
-    processors : int
-        Those of the machine.
-    clock : float
-        The time of day and week at second 0 of the log, seconds after a Monday's midnight.
+    ``clock`` is the time of day and week at second 0 of the log, seconds after a Monday's midnight.
     """
 
     def __init__(self, processors: int, clock: float = 0.0) -> None:
@@ -132,20 +127,10 @@ class Sweep:
     def features(self, request: Request, now: float, waited: float = 0.0, ahead: tuple[float, float] | None = None,
                  counted: bool = False) -> list[float]:  # fmt: skip
         """
-        Return the features of a job at a moment, in the order of `FEATURES`.
+        Return the features of a job at a moment (s), in the order of `FEATURES`.
 
-        Parameters
-        ----------
-        request : Request
-            The job.
-        now : float
-            The moment, seconds.
-        waited : float
-            The seconds for which it has waited.
-        ahead : (float, float), optional
-            Jobs and processor-seconds that were submitted before (default: all that wait).
-        counted : bool
-            Whether the job itself is among the waiting jobs.
+        The job has ``waited`` for some seconds; with ``counted``, it is among the waiting jobs. ``ahead`` are
+        the jobs and processor-seconds that were submitted before (default: all that wait).
         """
         size, limit, own = request.size_class, request.limit_class, float(counted)
         area = request.processors * request.limit
@@ -267,28 +252,11 @@ def clock_of(workload: Workload) -> float:
 
 def from_log(workload: Workload, until: float = math.inf) -> tuple[Cases, Sweep]:
     """
-    Return the cases of a recorded log, and its state at the end.
+    Return the cases of a recorded log, and its state after the last event until a moment (s).
 
     Every submission is a case. So are, at each noon of the log, some of the jobs that wait: a forecast for a job in the
-    queue depends on its wait so far. A feature is computed only from events before the moment of its case.
-
-    Parameters
-    ----------
-    workload : Workload
-        The jobs with their recorded waits.
-    until : float
-        Ignore events after this moment, seconds; jobs that had not started by then have no wait.
-
-    Returns
-    -------
-    cases : Cases
-    sweep : Sweep
-        The state after the last event until the moment.
-
-    Raises
-    ------
-    SwflowError
-        If the log has no recorded waits.
+    queue depends on its wait so far. A feature is computed only from events before the moment of its case. Jobs that
+    had not started by ``until`` have no wait. Raise `SwflowError` if the log has no recorded waits.
     """
     jobs = check_recorded(workload.jobs, workload.name)
     submit = jobs["submit_time"].to_numpy()

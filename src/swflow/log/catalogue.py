@@ -265,23 +265,11 @@ def fetch(
     """
     Download the file of a log, check it against the catalogue, and write it gzipped.
 
-    The mirror is tried first, then the log's address; a log with a ``path`` is copied from there. A file that differs
-    from the catalogue (or, without a checksum there, whose number of jobs differs from its header) is an error at any
-    address. A gzipped source is copied unchanged.
-
-    Parameters
-    ----------
-    log : Log
-        The log to fetch.
-    output : path-like
-        The gzipped output file, written atomically.
-    mirror : str or path-like, optional
-        A folder, or a base URL (http, https, file), with the files of the archive, either in one folder or in the
-        archive's folders (``l_kth_sp2/``).
-    retries : int
-        Number of retries of a failed request, with increasing pauses.
-    progress : bool
-        Show a progress bar if standard error is a terminal.
+    The mirror is tried first: a folder, or a base URL (http, https, file), with the files of the archive, either in one
+    folder or in the archive's folders (``l_kth_sp2/``). The log's address is next; a log with a ``path`` is copied from
+    there. A file that differs from the catalogue (or, without a checksum there, whose number of jobs differs from its
+    header) is an error at any address. A gzipped source is copied unchanged. Failed requests are repeated ``retries``
+    times, with increasing pauses.
     """
     if log.of is not None:
         raise SwflowError(f"{log.name}: a period of {log.of} has no file; fetch {log.of}")

@@ -50,10 +50,7 @@ def log_metadata(path: str | os.PathLike[str]) -> tuple[dict[str, list[str]], tu
 
 
 def write_log(
-    path: str | os.PathLike[str],
-    fields: pl.DataFrame,
-    header: Mapping[str, list[str]],
-    history: Iterable[Entry],
+    path: str | os.PathLike[str], fields: pl.DataFrame, header: Mapping[str, list[str]], history: Iterable[Entry]
 ) -> None:
     """Write an imported log to a Parquet file, atomically; equal logs give identical files."""
     write_table(fields, path, {"kind": "log", "header": dict(header), "history": list(history)})

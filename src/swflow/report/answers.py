@@ -355,12 +355,7 @@ _WITHOUT_DIFFERENCE = {
 
 
 def _sentence(
-    claims: Sequence[Claim],
-    verbs: Mapping[str, str],
-    again: Mapping[str, str],
-    both: str,
-    where: str,
-    than: str = "",
+    claims: Sequence[Claim], verbs: Mapping[str, str], again: Mapping[str, str], both: str, where: str, than: str = ""
 ) -> str:
     """
     Return a sentence on the claims of one pair, with the sizes of the changes.

@@ -53,11 +53,7 @@ class Source:
     """
 
     def __init__(
-        self,
-        connection: duckdb.DuckDBPyConnection,
-        plan: Plan,
-        figures: Sequence[Spec] = (),
-        draw: bool = True,
+        self, connection: duckdb.DuckDBPyConnection, plan: Plan, figures: Sequence[Spec] = (), draw: bool = True
     ) -> None:
         self.connection, self.plan, self.figures, self.draw = connection, plan, figures, draw
         self.metrics = self._metrics()

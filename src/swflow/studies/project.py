@@ -87,19 +87,10 @@ def init(
     If the log has several partitions, every scheduler of the config simulates each partition as a cluster. Existing
     files are not overwritten.
 
-    Parameters
-    ----------
-    folder : path-like
-        The folder, created if it is missing.
-    log : path-like, optional
-        A log in the Standard Workload Format, an imported log (``.parquet``), or the output of ``sacct -P``, which is
-        imported into the project; by default a synthetic log.
-    name, processors : optional
-        The log's name and the processors of its machine; default: the file's name and the size in the file's header.
-    partitions : mapping, optional
-        Partition to its processors; default: the peak use of each partition.
-    resources : mapping, optional
-        The units of resources besides processors, as in `swflow.log.site.with_resources`; default: the peak use.
+    The log is in the Standard Workload Format, an imported log (``.parquet``), or the output of ``sacct -P``, which is
+    imported into the project; by default it is synthetic. The defaults of its name and processors are the file's name
+    and the size in the file's header. ``partitions`` maps partitions to processors, and ``resources`` has units as in
+    `swflow.log.site.with_resources`; their default is the peak use.
     """
     folder = Path(folder)
     title, entry, site = "example", _EXAMPLE, _Site()

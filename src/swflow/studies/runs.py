@@ -154,15 +154,7 @@ def read_simulations(path: str | os.PathLike[str], workloads: Iterable[str]) -> 
     """
     Read a plan of runs: a JSON file with ``schedulers``, by name, and ``runs``, workload to the names of schedulers.
 
-    Returns
-    -------
-    dict
-        Each of the workloads to its schedulers; a workload that the plan does not name has all of them.
-
-    Raises
-    ------
-    SwflowError
-        If the file is not a plan.
+    Return the schedulers of each of the workloads; a workload that the plan does not name has all of them.
     """
     what = "a plan of runs; expected JSON: schedulers, and runs of workloads"
     plan = read_json(path, what)
@@ -185,12 +177,7 @@ def runs_in(path: str | os.PathLike[str]) -> dict[Path, Listed]:
     Return the run files that a path denotes, each with its entry in the list of its folder, if any.
 
     A path is the file of a run, a folder of runs, or a folder of such folders. If a folder has a list of its runs,
-    other files in it are ignored.
-
-    Raises
-    ------
-    SwflowError
-        If there is no run, or a run of the list is missing.
+    other files in it are ignored. Raise `SwflowError` if there is no run, or a run of the list is missing.
     """
     path = Path(path)
     if path.is_file():

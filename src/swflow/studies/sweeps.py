@@ -60,24 +60,11 @@ def points(
     copies: int | None = None,
 ) -> list[Point]:
     """
-    Return the settings of a sweep: all combinations.
+    Return the settings of a sweep of a workload: all combinations.
 
-    Parameters
-    ----------
-    workload : Workload
-        The source.
-    processors : int
-        Processors of the new machine.
-    d, variant, factor
-        Values as for `swflow.workload.steps.scale.scale`; without factors, its default.
-    excess : iterable of float
-        Further factors, in percent above (or below) the precise one: 2 is 1.02 times it, rounded to four digits.
-    copies : int, optional
-        For the variant ``precise-size``.
-
-    Returns
-    -------
-    list of Point
+    Values are as for `swflow.workload.steps.scale.scale`; without factors, its default. ``excess`` has further factors,
+    in percent above (or below) the precise one: 2 is 1.02 times it, rounded to four digits. ``copies`` is for the
+    variant ``precise-size``.
     """
     precise = processors / workload.machine.processors
     factors = [*factor, *(float(f"{precise * (1 + part / 100):.4g}") for part in excess)]
@@ -88,26 +75,10 @@ def evaluate(
     workload: Workload, point: Point, schedulers: Mapping[str, Scheduler], replicate: int, seed: int
 ) -> list[dict[str, Any]]:
     """
-    Scale a workload once and simulate the result under every scheduler.
+    Scale a workload once and simulate the result under every scheduler; return a row of each, `PARAMETERS` and metrics.
 
-    Parameters
-    ----------
-    workload : Workload
-        The source.
-    point : Point
-        The setting of the scaling.
-    schedulers : mapping
-        Name to scheduler.
-    replicate : int
-        The number of the draw, from 1.
-    seed : int
-        The project's seed.
-
-    Returns
-    -------
-    list of dict
-        One row per scheduler: `PARAMETERS` and the metrics. ``workload`` is the name of the workflow's workload with
-        identical jobs, which a step `Point.step` with these options draws.
+    ``replicate`` is the number of the draw, from 1. ``workload`` of a row is the name of the workflow's workload with
+    identical jobs, which a step `Point.step` with these options draws.
     """
     step = f"{point.step}@{replicate}"
     scaled = scale(
@@ -161,28 +132,8 @@ def sweep(
     """
     Scale a workload with every setting and simulate the results in one process; return the metrics only.
 
-    Parameters
-    ----------
-    workload, schedulers, seed
-        As for `evaluate`.
-    settings : sequence of Point
-        The settings of the scaling.
-    replicates : int
-        The number of draws of each setting.
-    threads : int
-        The number of threads; the result does not depend on it.
-    progress : callable
-        Called after every draw.
-
-    Returns
-    -------
-    polars.DataFrame
-        One row per setting, replicate and scheduler, the source first: `PARAMETERS` and the metrics.
-
-    Raises
-    ------
-    SwflowError
-        If a setting or a scheduler is invalid.
+    There is one row per setting, replicate and scheduler as of `evaluate`, the source first. The result does not depend
+    on the number of threads. ``progress`` is called after every draw.
     """
     if replicates < 1:
         raise SwflowError(f"seeds: {replicates}; expected at least 1")
@@ -228,21 +179,8 @@ def write_sweep(
     """
     Write the rows of a sweep or of a search as .parquet (the input of ``swflow load``) or .csv.
 
-    Parameters
-    ----------
-    table : polars.DataFrame
-        The result of `sweep` or `adjust`.
-    path : path-like
-        The file to write; the text after the last ``+`` of its name is the sweep's name.
-    source : str
-        The source's name.
-    schedulers : mapping
-        Name to scheduler.
-
-    Raises
-    ------
-    SwflowError
-        If the file has another extension.
+    The text after the last ``+`` of the file's name is the sweep's name. Raise `SwflowError` if it has another
+    extension.
     """
     path = os.fspath(path)
     if path.endswith(".parquet"):
@@ -283,24 +221,20 @@ def find_factor(
     """
     Find the zero of a noisy function that increases with the factor, by bracketing and bisection.
 
+    The search steps from ``start``, the precise factor, in the direction of the sign, doubling the step, until the sign
+    changes. It then halves the bracket until a factor fits or `RESOLUTION` is reached. If none fits, it returns the
+    best one tested.
+
     Parameters
     ----------
     deviations : callable
         Function of a factor and a range of replicates (from 1) that returns one deviation per replicate, negative
         if the factor is too small.
-    start : float
-        The precise factor, at which the search starts.
     tolerance : float
         A factor fits if the mean over its replicates is at most this far from 0.
     replicates : int
         The initial number of replicates per factor. While two standard errors leave open whether a factor fits, or on
         which side it is, the number is doubled, up to `MOST_SEEDS` times the initial number.
-
-    Returns
-    -------
-    Search
-        The search steps from ``start`` in the direction of the sign, doubling the step, until the sign changes. It then
-        halves the bracket until a factor fits or `RESOLUTION` is reached. If none fits, it returns the best one tested.
 
     Examples
     --------
@@ -365,34 +299,10 @@ def adjust(
     criterion is the AWRT. The AWWT then differs from the source's by the same number of seconds, since their difference
     is the area-weighted mean run time, which does not depend on the factor.
 
-    Parameters
-    ----------
-    workload, seed, threads
-        As for `sweep`.
-    processors, d
-        As for `swflow.workload.steps.scale.scale`; the variant is ``precise``.
-    scheduler : Scheduler
-        The scheduler of both the source and the scaled workload.
-    tolerance : float
-        The largest difference of the mean AWRT from the source's, as a share of the latter.
-    replicates : int
-        The smallest number of draws per factor.
-    name : str
-        The scheduler's name in the table.
-    progress : callable
-        Called after every tested factor.
-
-    Returns
-    -------
-    Search
-        The factor, and the observed deviations as shares of the source's AWRT.
-    polars.DataFrame
-        The curve: rows like those of `sweep`.
-
-    Raises
-    ------
-    SwflowError
-        If an option is out of range.
+    ``tolerance`` is the largest difference of the mean AWRT from the source's, as a share of the latter, ``replicates``
+    the smallest number of draws per factor, and ``name`` the scheduler's name in the table. ``progress`` is called
+    after every tested factor. The other arguments are as for `sweep` and `swflow.workload.steps.scale.scale`. The
+    result has the observed deviations as shares of the source's AWRT, and the curve: rows like those of `sweep`.
 
     References
     ----------
@@ -440,29 +350,12 @@ def first_crossing(
     source's. Single draws scatter, so the search stops below the factor at which the mean AWRT equals the source's
     (`adjust`), and at a different factor for every replicate. The result is therefore a distribution.
 
-    Parameters
-    ----------
-    workload, processors, d, seed, threads, progress
-        As for `adjust`.
-    schedulers : mapping
-        Name to scheduler; each has its own searches, on the same draws.
-    step : float
-        The distance between two factors.
-    replicates : int
-        The number of searches, each with separate draws: those of a sweep over the same factors.
+    Each scheduler has its own searches, on the same draws; ``step`` is the distance between two factors. ``replicates``
+    is the number of searches, each with separate draws: those of a sweep over the same factors. The other arguments are
+    as for `adjust`.
 
-    Returns
-    -------
-    dict
-        Name of a scheduler to the factor of every search, in the order of the replicates; None if no factor up to
-        `FURTHEST` fits.
-    polars.DataFrame
-        Every draw, as rows of `sweep`, by scheduler; the last factor of a replicate is the one that fits.
-
-    Raises
-    ------
-    SwflowError
-        If an option is out of range.
+    Return the factor of every search by scheduler, in the order of the replicates, None if no factor up to `FURTHEST`
+    fits; and every draw, as rows of `sweep`, by scheduler. The last factor of a replicate is the one that fits.
 
     References
     ----------
@@ -518,21 +411,11 @@ def crossing_quantiles(factors: Sequence[float | None]) -> tuple[float | None, f
 
 def curve(table: pl.DataFrame) -> tuple[list[str], list[tuple[Any, ...]]]:
     """
-    Summarize the rows of a search, one row per scheduler and factor.
+    Summarize the rows of a search, as `adjust` returns them: one row per scheduler and factor, the source first.
 
-    Parameters
-    ----------
-    table : polars.DataFrame
-        The table that `adjust` returns, for one or several schedulers.
-
-    Returns
-    -------
-    columns : list of str
-        ``scheduler``, ``factor`` (1 for the source), ``seeds``, the means of ``jobs``, ``utilization``, ``awrt`` and
-        ``awwt`` (s), ``error`` (the standard error of the AWRT, s), ``deviation`` (of the AWRT from the source's,
-        percent).
-    rows : list of tuple
-        Sorted by scheduler, the source first, then by factor.
+    The columns are ``scheduler``, ``factor`` (1 for the source), ``seeds``, the means of ``jobs``, ``utilization``,
+    ``awrt`` and ``awwt`` (s), ``error`` (the standard error of the AWRT, s), ``deviation`` (of the AWRT from the
+    source's, percent).
     """
     summary = (
         table.group_by("scheduler", "factor", maintain_order=True)

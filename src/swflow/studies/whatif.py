@@ -135,10 +135,7 @@ def supported(workload: Workload, variants: Sequence[Variant]) -> tuple[list[Var
     """
     Return the variants whose schedulers can simulate the workload, and the others with the reason.
 
-    Raises
-    ------
-    SwflowError
-        If an option is invalid, or if the base, or every other variant, cannot be simulated.
+    Raise `SwflowError` if an option is invalid, or if the base, or every other variant, cannot be simulated.
     """
     kept: list[Variant] = []
     skipped: list[tuple[str, str]] = []

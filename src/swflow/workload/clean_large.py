@@ -29,19 +29,8 @@ def clean_into(
     """
     Clean a log into a Parquet file, as `swflow.workload.clean.clean_log` does; process a large log part by part.
 
-    Parameters
-    ----------
-    path, output : path-like
-        The log, and the workload's file.
-    columns : iterable of str, optional
-        Columns of a large log's workload to return in addition to those that every workload has (default: all).
-    **options
-        As in `swflow.workload.clean.clean_log`; dependencies of a large log are refused.
-
-    Returns
-    -------
-    Workload
-        The written workload.
+    The returned workload of a large log has the given columns in addition to those that every workload has (default:
+    all). Dependencies of a large log are refused.
     """
     if _is_large(Path(path)):
         _clean_in_parts(path, output, **options)

@@ -53,20 +53,19 @@ def import_table(path: str, site: Site, mapping: str) -> ImportedLog:
     numbers that it finds in the text. ``memory`` is that of the whole job, by default in MB.
     """
     about = _read_mapping(mapping)
-    columns = {name: _explained(name, entry, mapping) for name, entry in about["columns"].items()}
+    places = {name: f"{mapping}: columns: {name}" for name in about["columns"]}
+    columns = {name: _explained(name, entry, places[name]) for name, entry in about["columns"].items()}
     table = _read_table(path, about.get("delimiter"))
     for name, entry in columns.items():
-        if entry["column"] not in table.columns:
-            raise SwflowError(
-                f"{mapping}: columns: {name}: {path} has no column {entry['column']!r}"
-                f"{suggest(entry['column'], table.columns)}"
-            )
+        column = entry["column"]
+        if column not in table.columns:
+            raise SwflowError(f"{places[name]}: {path} has no column {column!r}{suggest(column, table.columns)}")
     tally = Tally()
     table = table.with_row_index("line", 2).with_columns(pl.col("line").cast(pl.Int64))
     records = table.select("line")
     for name, entry in columns.items():
         given = table[entry["column"]]
-        values = _converted(given, name, entry, site, about.get("status"), f"{mapping}: columns: {name}")
+        values = _converted(given, name, entry, site, about.get("status"), places[name])
         records = records.with_columns(values.alias(TARGETS[name]))
         unread = given.is_not_null() & values.is_null()
         nothing = ["", "-1", "None", "nan", *(["0"] if name == "array" else [])]
@@ -119,32 +118,29 @@ def _explained(name: str, entry: Any, where: str) -> dict[str, Any]:
     if isinstance(entry, str):
         return {"column": entry}
     if not isinstance(entry, Mapping) or not isinstance(entry.get("column"), str):
-        raise SwflowError(f"{where}: columns: {name}: give a column's name, or {{column: NAME, unit: min}}")
-    require_known(entry, _KEYS, f"{where}: columns: {name}")
+        raise SwflowError(f"{where}: give a column's name, or {{column: NAME, unit: min}}")
+    require_known(entry, _KEYS, where)
     for key in entry:
         if key != "column" and key not in _KEYS_OF.get(name, ()):
             applicable = ", ".join(_KEYS_OF.get(name, ())) or "none of them"
-            raise SwflowError(f"{where}: columns: {name}: {key} does not apply to it; expected {applicable}")
+            raise SwflowError(f"{where}: {key} does not apply to it; expected {applicable}")
     units: Mapping[str, float] = _KILOBYTES if name in _MEMORY else _SECONDS if name in (*_SPANS, *_TIMES) else {}
     unit = entry.get("unit")
     if unit is not None and (not isinstance(unit, str) or unit not in units):
-        raise SwflowError(f"{where}: columns: {name}: unknown unit {unit!r}{suggest(str(unit), units)}")
+        raise SwflowError(f"{where}: unknown unit {unit!r}{suggest(str(unit), units)}")
     form = entry.get("format", "")
     if not isinstance(form, str):
-        raise SwflowError(f"{where}: columns: {name}: format: {form!r}; expected a text such as '%Y-%m-%d %H:%M'")
+        raise SwflowError(f"{where}: format: {form!r}; expected a text such as '%Y-%m-%d %H:%M'")
     pattern = entry.get("pattern")
     try:
         groups = 1 if pattern is None else re.compile(pattern).groups
     except (re.error, TypeError):
         groups = 0
     if groups != 1:
-        raise SwflowError(
-            f"{where}: columns: {name}: pattern: {pattern!r}; expected a regular expression with one group, "
-            "as gpu:(\\d+)"
-        )
+        raise SwflowError(f"{where}: pattern: {pattern!r}; expected a regular expression with one group, as gpu:(\\d+)")
     factor = entry.get("factor", 1)
     if isinstance(factor, bool) or not isinstance(factor, int | float) or not factor > 0:
-        raise SwflowError(f"{where}: columns: {name}: factor: {factor!r}; expected a positive number")
+        raise SwflowError(f"{where}: factor: {factor!r}; expected a positive number")
     return dict(entry)
 
 
@@ -229,9 +225,7 @@ def _moments(values: pl.Series, entry: Mapping[str, Any], site: Site, where: str
             clock = text.str.to_datetime(form, strict=False, time_unit="ms")
         except pl.exceptions.PolarsError as error:
             raise SwflowError(f"{where}: format {form!r}: {str(error).splitlines()[0]}") from None
-        if isinstance(clock.dtype, pl.Datetime) and clock.dtype.time_zone:
-            return clock.dt.epoch("ms") / 1000
-        return unix_seconds(clock, site.time_zone)[0]
+        return _moments(clock, {}, site, where)
     plain = text.cast(pl.Float64, strict=False)
     spaced = text.str.replace("T", " ").str.replace(r"\s*(?:Z|UTC)$", "+0000")
     clock, zoned = (

@@ -34,6 +34,12 @@ class Value(NamedTuple):
     text: str
     place: Place
 
+    def whole(self) -> int:
+        """Return the whole number; raise an error if the text is another one."""
+        if not self.text.isdecimal():
+            raise SwflowError(f"{self.place}: {self.name}={self.text}; expected a whole number")
+        return int(self.text)
+
 
 @dataclass(frozen=True)
 class Node:
@@ -89,6 +95,11 @@ class SlurmConf:
             name.strip().lower(): value.strip() for name, _, value in (text.partition("=") for text in texts if text)
         }
 
+    def whole(self, option: str, default: int = 0) -> int:
+        """Return a whole number of the cluster."""
+        value = self.options.get(option.lower())
+        return default if value is None else value.whole()
+
     def seconds(self, option: str, default: float) -> float:
         """Return a duration of the cluster in seconds; infinite if it is unlimited."""
         value = self.options.get(option.lower())
@@ -103,11 +114,8 @@ def read_slurm_conf(path: str | Path) -> SlurmConf:
     defaults of the following lines. The last line of an option of the cluster counts, as in Slurm. (SchedMD, slurm.conf
     manual.)
 
-    Raises
-    ------
-    SwflowError
-        If a line is neither a comment, an include, nor pairs ``Option=Value``; if a node or partition has no valid
-        size; or if a partition names nodes that are not defined. The message names file and line.
+    Raise `SwflowError`, with file and line, if a line is neither a comment, an include, nor pairs ``Option=Value``; if
+    a node or partition has no valid size; or if a partition names nodes that are not defined.
     """
     path = Path(path)
     options: dict[str, Value] = {}
@@ -146,15 +154,19 @@ def read_slurm_conf(path: str | Path) -> SlurmConf:
     return SlurmConf(path, options, usable, partitions, records)
 
 
-def _lines(path: Path, depth: int) -> Iterator[tuple[Place, list[Value]]]:
-    """Yield the pairs of each logical line, with included files in their place."""
+def read_file(path: Path) -> str:
+    """Return the text of a file; raise `SwflowError` if it cannot be read."""
     try:
-        text = path.read_text(encoding="utf-8", errors="replace")
+        return path.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         raise SwflowError(f"{path}: cannot be read; {error.strerror}") from None
+
+
+def _lines(path: Path, depth: int) -> Iterator[tuple[Place, list[Value]]]:
+    """Yield the pairs of each logical line, with included files in their place."""
     begin = 1
     parts: list[str] = []
-    for number, raw in enumerate(text.splitlines(), 1):
+    for number, raw in enumerate(read_file(path).splitlines(), 1):
         begin = begin if parts else number
         line = re.split(r"(?<!\\)#", raw, maxsplit=1)[0].replace(r"\#", "#").rstrip()
         if line.endswith("\\"):
@@ -225,12 +237,7 @@ def _node(content: Mapping[str, Value], place: Place) -> Node:
     """Return the nodes of a line; like slurmd, count one CPU and no memory where the line states none."""
 
     def number(name: str, default: int) -> int:
-        value = content.get(name)
-        if value is None:
-            return default
-        if not re.fullmatch(r"\d+", value.text):
-            raise SwflowError(f"{value.place}: {value.name}={value.text}; expected a whole number")
-        return int(value.text)
+        return content[name].whole() if name in content else default
 
     sockets = number("sockets", 0) or number("boards", 1) * number("socketsperboard", 1)
     threads = sockets * number("corespersocket", 1) * number("threadspercore", 1)

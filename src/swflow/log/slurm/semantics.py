@@ -25,14 +25,7 @@ def tables() -> Mapping[str, Sequence[tuple[str, str, str]]]:
 
 
 def written_into(text: str) -> str:
-    """
-    Return the text of a page with the table below the heading of each section replaced.
-
-    Raises
-    ------
-    KeyError
-        If the page has a table in a section that has none here.
-    """
+    """Return the text of a page with the table of each section replaced; raise a `KeyError` if there is no table."""
     rows = tables()
 
     def table(found: re.Match[str]) -> str:

@@ -74,17 +74,8 @@ def read_site(
     """
     Read a Slurm site from its slurm.conf and, if given, the output of Slurm's commands.
 
-    Parameters
-    ----------
-    conf : path-like
-        slurm.conf; the files that it includes lie next to it.
-    qos, associations, reservations : path-like, optional
-        The output of ``sacctmgr show qos -P``, ``sacctmgr show assoc -P`` and ``scontrol show res``.
-
-    Raises
-    ------
-    SwflowError
-        If a file has another form; the message names file and line.
+    The files that slurm.conf includes lie next to it. The others are the output of ``sacctmgr show qos -P``, ``sacctmgr
+    show assoc -P`` and ``scontrol show res``. Raise `SwflowError`, with file and line, if one has another form.
     """
     slurm = read_slurm_conf(conf)
     levels = [] if qos is None else read_table(qos, "sacctmgr show qos -P", ["name", "priority"])
@@ -101,27 +92,27 @@ def read_site(
     resources = _resources(names, slurm)
     if not (resources or windows):
         options["nodes"] = _node_groups(slurm)
-        own = _partition_limits(slurm.partitions, {}, obeyed)
-        limits |= {"partition": own} if own else {}
+        limits["partition"] = _partition_limits(slurm.partitions, {}, obeyed)
     elif len(groups) > 1:
         clusters = [_cluster(group, slurm, obeyed, limits) for group in groups]
         options |= {"dispatch": "partition", CLUSTERS: clusters}
     else:
-        own = _partition_limits(groups[0].partitions, _sizes(groups[0], slurm), obeyed)
-        limits |= {"partition": own} if own else {}
-        options |= {"resources": resources} if resources else {}
-        options |= {"unavailable": [_window(window) for window in windows]} if windows else {}
-    options |= {"limits": limits} if limits else {}
+        limits["partition"] = _partition_limits(groups[0].partitions, _sizes(groups[0], slurm), obeyed)
+        options |= {"resources": resources, "unavailable": [_window(window) for window in windows]}
+    options["limits"] = _without_empty(limits)
     has_shares = "fair_share_of" in options.get("priority", {})
-    accounts = _accounts(members, has_shares) if has_shares or "group" in limits else {}
-    options |= {"accounts": accounts} if accounts else {}
+    options["accounts"] = _accounts(members, has_shares) if has_shares or "group" in limits else {}
     notes = [
         *_conf_notes(slurm, levels),
         *_row_notes("QOS", levels),
         *_row_notes("Assoc", members),
         *_window_notes(windows),
     ]
-    return SlurmSite(_processors(names, slurm.nodes), len(names), options, notes)
+    return SlurmSite(_processors(names, slurm.nodes), len(names), _without_empty(options), notes)
+
+
+def _without_empty(content: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in content.items() if value}
 
 
 class _Group(NamedTuple):
@@ -157,7 +148,7 @@ def _order(slurm: SlurmConf, levels: Sequence[Row]) -> dict[str, Any]:
         "partition": "PriorityWeightPartition", "qos": "PriorityWeightQOS",
     }  # fmt: skip
     is_multifactor = slurm.text("PriorityType").lower().endswith("multifactor")
-    priority: dict[str, Any] = {key: is_multifactor and _number(slurm, option) for key, option in weights.items()}
+    priority: dict[str, Any] = {key: is_multifactor and slurm.whole(option) for key, option in weights.items()}
     priority["size"] /= 2  # the other half is that of the nodes that a job requests
     factors: dict[str, Mapping[str, float]] = {
         "partition": _with_tiers(slurm.partitions, priority),
@@ -168,7 +159,7 @@ def _order(slurm: SlurmConf, levels: Sequence[Row]) -> dict[str, Any]:
             priority[f"{weight}_factors"] = of
         else:
             priority[weight] = 0
-    priority = {key: value for key, value in priority.items() if value}
+    priority = _without_empty(priority)
     found: dict[str, Any] = {"order": "slurm-multifactor", "priority": priority}
     if "age" in priority:
         priority["max_age"] = min(slurm.seconds("PriorityMaxAge", 7 * 86400.0), 1e12)
@@ -180,7 +171,7 @@ def _order(slurm: SlurmConf, levels: Sequence[Row]) -> dict[str, Any]:
         half_life = slurm.seconds("PriorityDecayHalfLife", 7 * 86400.0)
         found |= {"half_life": half_life} if 0 < half_life < math.inf else {}
         if "NO_FAIR_TREE" in slurm.text("PriorityFlags").upper():
-            dampening = _number(slurm, "FairShareDampeningFactor", 1)
+            dampening = slurm.whole("FairShareDampeningFactor", 1)
             priority |= {"dampening": dampening} if dampening > 1 else {}
             priority["fair_share_of"] = "association"
         else:
@@ -211,24 +202,10 @@ def _with_tiers(partitions: Sequence[SlurmPartition], priority: dict[str, Any]) 
     return points
 
 
-def _number(slurm: SlurmConf, option: str, default: int = 0) -> int:
-    """Return a whole number of the configuration."""
-    value = slurm.options.get(option.lower())
-    if value is None:
-        return default
-    if not value.text.isdecimal():
-        raise SwflowError(f"{value.place}: {value.name}={value.text}; expected a whole number")
-    return int(value.text)
-
-
 def _factor(partition: SlurmPartition, option: str) -> int:
     """Return the priority of a partition's jobs, or its tier; by default 1, as in Slurm."""
     value = partition.options.get(option) or partition.options.get("priority")
-    if value is None:
-        return 1
-    if not value.text.isdecimal():
-        raise SwflowError(f"{value.place}: {value.name}={value.text}; expected a whole number")
-    return int(value.text)
+    return 1 if value is None else value.whole()
 
 
 def _raw_share(row: Row) -> int:
@@ -245,7 +222,7 @@ def _backfill(slurm: SlurmConf) -> dict[str, Any]:
             place = slurm.options["schedulerparameters"].place
             raise SwflowError(f"{place}: {name}={given[name]}; expected a whole number")
     found = {name: int(given[name]) for name in _PARAMETERS if name in given}
-    return {"backfill": "slurm"} | ({"scheduler_parameters": found} if found else {})
+    return {"backfill": "slurm", "scheduler_parameters": found}
 
 
 def _node_groups(slurm: SlurmConf) -> list[dict[str, Any]]:
@@ -266,12 +243,12 @@ def _cluster(group: _Group, slurm: SlurmConf, levels: Sequence[Row], common: Map
     """Return the cluster of partitions that share nodes."""
     names = [one.name for one in group.partitions]
     limits = _partition_limits(group.partitions, _sizes(group, slurm), levels)
-    resources = _resources(group.nodes, slurm)
-    return (
-        {"partition": names[0] if len(names) == 1 else names, "processors": _processors(group.nodes, slurm.nodes)}
-        | ({"resources": resources} if resources else {})
-        | ({"limits": {**common, "partition": limits}} if limits else {})
-    )
+    return _without_empty({
+        "partition": names[0] if len(names) == 1 else names,
+        "processors": _processors(group.nodes, slurm.nodes),
+        "resources": _resources(group.nodes, slurm),
+        "limits": {**common, "partition": limits} if limits else {},
+    })  # fmt: skip
 
 
 def _processors(names: Iterable[str], nodes: Mapping[str, Node]) -> int:
@@ -283,7 +260,7 @@ def _resources(names: Sequence[str], slurm: SlurmConf) -> dict[str, int]:
     resources = {"gpus": sum(slurm.nodes[name].gpus for name in names)}
     if "MEMORY" in slurm.text("SelectTypeParameters").upper():
         resources["memory"] = sum(slurm.nodes[name].memory for name in names)
-    return {name: units for name, units in resources.items() if units > 0}
+    return _without_empty(resources)
 
 
 def _sizes(group: _Group, slurm: SlurmConf) -> dict[str, int]:
@@ -328,7 +305,7 @@ def _qos_limits(row: Row) -> dict[str, int]:
         "jobs": row.whole("grpjobs"), "processors": row.tres("grptres").get("cpu"),
         "user_jobs": row.whole("maxjobspu"), "user_processors": row.tres("maxtrespu").get("cpu"),
     }  # fmt: skip
-    return {name: limit for name, limit in limits.items() if limit}
+    return _without_empty(limits)
 
 
 def _accounts(members: Sequence[Row], with_shares: bool) -> dict[str, dict[str, Any]]:
@@ -404,13 +381,11 @@ def _note(name: str, value: Value, known: Mapping[str, Treatment | None]) -> Not
 
 def _treatment(name: str, known: Mapping[str, Treatment | None]) -> Treatment | None:
     """Return the treatment of an option: that of its name, else of the first pattern that matches."""
+    by_name = {pattern.lower(): treatment for pattern, treatment in known.items()}
     lower = name.lower()
-    for pattern, treatment in known.items():
-        if pattern.lower() == lower:
-            return treatment
-    for pattern, treatment in known.items():
-        if "*" in pattern and fnmatch.fnmatchcase(lower, pattern.lower()):
-            return treatment
+    for pattern in (lower, *(one for one in by_name if "*" in one)):
+        if pattern in by_name and fnmatch.fnmatchcase(lower, pattern):
+            return by_name[pattern]
     return Treatment("no", "unknown to swflow; not simulated")
 
 

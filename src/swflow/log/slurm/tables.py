@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from swflow.errors import SwflowError
-from swflow.log.slurm.conf import Place
+from swflow.log.slurm.conf import Place, read_file
 
 
 @dataclass(frozen=True)
@@ -43,22 +43,11 @@ class Row:
 
 
 def read_table(path: str | Path, command: str, needed: Sequence[str]) -> list[Row]:
-    """
-    Read the table that a command prints with ``-P``: columns separated by ``|``, with a header.
-
-    Raises
-    ------
-    SwflowError
-        If a needed column is missing or a line has another number of columns.
-    """
+    """Read the table that a command prints with ``-P``: a header, and columns separated by ``|``."""
     path = Path(path)
-    try:
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError as error:
-        raise SwflowError(f"{path}: cannot be read; {error.strerror}") from None
     header: list[str] = []
     rows = []
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(read_file(path).splitlines(), 1):
         if not line.strip():
             continue
         cells = line.split("|")
@@ -91,19 +80,9 @@ class SlurmReservation:
 
 
 def read_reservations(path: str | Path) -> list[SlurmReservation]:
-    """
-    Read the output of ``scontrol show res``.
-
-    Raises
-    ------
-    SwflowError
-        If a reservation lacks its start, end or size.
-    """
+    """Read the output of ``scontrol show res``; raise `SwflowError` if a reservation lacks its start, end or size."""
     path = Path(path)
-    try:
-        text = path.read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise SwflowError(f"{path}: cannot be read; {error.strerror}") from None
+    text = read_file(path)
     if text.strip().lower().startswith("no reservations"):
         return []
     found = []

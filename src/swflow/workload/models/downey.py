@@ -9,20 +9,10 @@ def speedup(processors: Any, average_parallelism: Any, variance: Any) -> np.ndar
     """
     Return the speedup of a program, ``S(n) = run time on 1 processor / run time on n``.
 
-    Parameters
-    ----------
-    processors : array_like
-        n, at least 1.
-    average_parallelism : array_like
-        A, at least 1: the speedup on arbitrarily many processors.
-    variance : array_like
-        sigma, at least 0: approximately the coefficient of variation of the parallelism. With 0, the speedup is n up
-        to A. The larger sigma is, the more processors are needed to approach A.
-
-    Returns
-    -------
-    float64 array
-        The speedup: 1 on 1 processor, A from `largest_useful` processors on. The arguments are broadcast.
+    ``processors`` is n, at least 1; ``average_parallelism`` is A, at least 1: the speedup on arbitrarily many
+    processors. ``variance`` is sigma, at least 0: approximately the coefficient of variation of the parallelism. With
+    0, the speedup is n up to A. The larger sigma is, the more processors are needed to approach A, the speedup from
+    `largest_useful` processors on. The arguments are broadcast.
 
     References
     ----------

@@ -64,27 +64,10 @@ def modal_estimates(
     """
     Generate a requested time for each job by the model of Tsafrir, Etsion and Feitelson.
 
-    Parameters
-    ----------
-    run_times : numpy.ndarray, shape (jobs,)
-        Seconds.
-    rng : numpy.random.Generator
-        Random generator; the same state gives the same estimates.
-    maximum : float
-        The longest estimate that the machine permits, in seconds; at least 1 hour. The estimate of a job that ran
-        longer is its run time.
-    maximum_share : float, optional
-        Share of the jobs that request the maximum, below 0.89 (default: the model's, about 0.22).
-
-    Returns
-    -------
-    numpy.ndarray, shape (jobs,)
-        Seconds, never below the run time.
-
-    Raises
-    ------
-    SwflowError
-        If a run time is negative or unknown, or the maximum or its share is out of range.
+    The estimates are seconds, never below the run time. ``maximum`` is the longest one that the machine permits, at
+    least 1 hour; the estimate of a job that ran longer is its run time. ``maximum_share`` is the share of the jobs that
+    request it, below 0.89 (default: the model's, about 0.22). The same state of the random generator gives the same
+    estimates.
 
     Notes
     -----
@@ -123,11 +106,7 @@ def modal_estimates(
 
 
 def estimate_histogram(
-    jobs: int,
-    rng: np.random.Generator,
-    *,
-    maximum: float = DEFAULT_MAXIMUM,
-    maximum_share: float | None = None,
+    jobs: int, rng: np.random.Generator, *, maximum: float = DEFAULT_MAXIMUM, maximum_share: float | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """
     Draw the different estimates of a workload, and the number of jobs with each.

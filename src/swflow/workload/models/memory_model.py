@@ -175,9 +175,7 @@ def write_memory_model(fitted: MemoryModel, path: str | os.PathLike[str]) -> Non
 def read_memory_model(path: str | os.PathLike[str]) -> MemoryModel:
     """Read a fitted model that `write_memory_model` wrote."""
     what = f"a memory model; create one with: swflow memory WORKLOAD --save-fit {path}"
-    content = read_json(path, what)
-    if not is_memory_model(content):
-        raise SwflowError(f"{path}: not {what}")
+    content = read_json(path, what, FORMAT)
     try:
         fitted = MemoryModel(
             source=content["source"],
@@ -193,11 +191,6 @@ def read_memory_model(path: str | os.PathLike[str]) -> MemoryModel:
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise SwflowError(f"{path}: incomplete memory model ({type(error).__name__}: {error}); fit it again") from None
     return fitted
-
-
-def is_memory_model(content: Any) -> bool:
-    """Return whether the content of a JSON file is a memory model."""
-    return isinstance(content, dict) and {name: content.get(name) for name in FORMAT} == FORMAT
 
 
 def _cell_of(content: Mapping[str, list[float]]) -> Cell:

@@ -86,25 +86,11 @@ def generate_locality(
     model: LocalityModel, jobs: int, rng: np.random.Generator, *, repeats: str | None = "fitted", window: int = 1
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """
-    Generate run times and sizes.
+    Generate run times (whole seconds), sizes, and the class of every job, "label,class".
 
-    Parameters
-    ----------
-    model, jobs, rng
-        The fitted model, the number of jobs, and the random generator.
-    repeats : {"fitted", "at-least-two", "printed"} or None
-        How run times repeat within the repetitions of labels, which is the extension of the model over MBC-LS; None
-        gives MBC-LS.
-    window : int
-        Window of `permute_labels`: the larger it is, the stronger is the autocorrelation of the run times.
-
-    Returns
-    -------
-    run_times : numpy.ndarray of float, shape (jobs,)
-        Whole seconds.
-    processors : numpy.ndarray of int, shape (jobs,)
-    keys : numpy.ndarray of str, shape (jobs,)
-        The class of every job, "label,class".
+    ``repeats`` is how run times repeat within the repetitions of labels ("fitted", "at-least-two" or "printed"), which
+    is the extension of the model over MBC-LS; None gives MBC-LS. The larger the ``window`` of `permute_labels` is, the
+    stronger is the autocorrelation of the run times.
 
     References
     ----------

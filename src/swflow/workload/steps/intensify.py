@@ -20,10 +20,8 @@ def intensify(workload: Workload, factor: float, *, by: str = "arrivals") -> Wor
 
     Parameters
     ----------
-    workload : Workload
-        The workload to change.
     factor : float
-        Factor; values below 1 reduce the load.
+        Values below 1 reduce the load.
     by : {'arrivals', 'run-times'}
         Quantity to change. ``arrivals`` divides times between submissions, think times, and times until jobs are
         eligible. ``run-times`` multiplies run times, CPU times, estimates, and those of ``shapes``. Seconds are not

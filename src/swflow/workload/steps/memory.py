@@ -55,8 +55,6 @@ def memory(
 
     Parameters
     ----------
-    workload : Workload
-        The jobs.
     high, medium, low : float, optional
         Shares of the jobs at each level of demand; the sum is 1. The default is the paper's scenario HIGH: 0.8, 0.1,
         0.1. If one share is given, the default of the others is 0. MED is 0.5, 0.1, 0.4; LOW is 0.1, 0.1, 0.8.

@@ -116,21 +116,11 @@ def fit(
     """
     Fit a model to a workload; the same workload gives the same model.
 
-    Parameters
-    ----------
-    workload : Workload
-        The source; its run times must be known. Jobs that were cancelled in the queue are left out.
-    model : str
-        One of `MODELS`.
-    arrivals : {"log", "daily-cycle"}
-        Use the source's submit times, or fit an arrival process with a daily and weekly cycle.
-    components : int
-        For minh-wolters and mbc-ls: the largest number of Gaussians to try.
-    window : int
-        For the same models: the window of `swflow.workload.models.minh_wolters.permute_labels`; 1 permutes nothing.
-    repeats : {"fitted", "at-least-two", "printed"}
-        For minh-wolters: how run times repeat within the repetitions of labels; see
-        `swflow.workload.models.minh_wolters.generate_locality`.
+    Run times must be known; jobs that were cancelled in the queue are left out. ``model`` is one of `MODELS`.
+    ``arrivals`` is "log", the source's submit times, or "daily-cycle", an arrival process with a daily and weekly
+    cycle. For minh-wolters and mbc-ls, ``components`` is the largest number of Gaussians to try, and ``window`` that of
+    `swflow.workload.models.minh_wolters.permute_labels`; 1 permutes nothing. For minh-wolters, ``repeats`` is as in
+    `swflow.workload.models.minh_wolters.generate_locality`.
     """
     _check_options(model, arrivals, components, window, repeats)
     workload = _that_ran(workload)
@@ -271,9 +261,7 @@ def write_model(fitted: FittedModel, path: str | os.PathLike[str]) -> None:
 def read_model(path: str | os.PathLike[str]) -> FittedModel:
     """Read a fitted model that `write_model` wrote."""
     what = f"a fitted model; create one with: swflow model WORKLOAD --save-fit {path}"
-    content = read_json(path, what)
-    if not isinstance(content, dict) or {name: content.get(name) for name in _FORMAT} != _FORMAT:
-        raise SwflowError(f"{path}: not {what}")
+    content = read_json(path, what, _FORMAT)
     try:
         values = {
             "machine": Machine(**content["machine"]),
@@ -299,12 +287,7 @@ def _check_options(model: str, arrivals: str, components: int, window: int, repe
 
 
 def _fit_attributes(
-    model: str,
-    run_times: np.ndarray,
-    processors: np.ndarray,
-    requested: np.ndarray,
-    machine: Machine,
-    components: int,
+    model: str, run_times: np.ndarray, processors: np.ndarray, requested: np.ndarray, machine: Machine, components: int
 ) -> tuple[_Attributes, np.ndarray]:
     """Fit the model of run times and sizes; return it with the class of every job, on which estimates depend."""
     if len(run_times) < 2:

@@ -55,10 +55,6 @@ def moldable(
 
     Parameters
     ----------
-    workload : Workload
-        The jobs, with known processors and run times.
-    rng : numpy.random.Generator
-        Random generator.
     pb : float, optional
         Probability, from 0 to 1, that a size is moved to a power of two (default: the share of powers of two among
         the workload's recorded sizes).

@@ -36,8 +36,6 @@ def scale(
 
     Parameters
     ----------
-    workload : Workload
-        The workload to scale.
     processors : int
         Processors of the new machine. The size of its nodes stays if it divides this number; otherwise nodes have 1
         processor.

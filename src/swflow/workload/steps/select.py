@@ -23,8 +23,6 @@ def select(
 
     Parameters
     ----------
-    workload : Workload
-        The workload to select from.
     jobs : int, optional
         Number of jobs to keep, from the first submitted job on.
     status : iterable of int
