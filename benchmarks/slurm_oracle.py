@@ -46,7 +46,7 @@ from swflow.scheduling.orders.fair_share import Names, formula_of
 from swflow.scheduling.orders.formula import compile_formula
 from swflow.scheduling.orders.keys import Order
 from swflow.scheduling.problem import prepare
-from swflow.scheduling.state.accounts import book_use, computed_at
+from swflow.scheduling.state.accounts import compute_usage, end_use, leave_line, submit_use
 from swflow.scheduling.state.layout import State
 from swflow.scheduling.state.search import queued_key
 
@@ -322,7 +322,7 @@ def run(trace: Trace, folder: Path, instance: int) -> None:
 
 
 class Events(NamedTuple):
-    """Starts (``jobs`` 1), ends (-1), and times at which priorities are known (0, with the ``key``), in order."""
+    """Submissions (``jobs`` 2), starts (1), ends (-1), and times with known priorities (0, with the ``key``), in order."""
 
     time: np.ndarray
     jobs: np.ndarray
@@ -334,14 +334,18 @@ def _replay(state: State, events: Events) -> int:
     options = state.options[0]
     for row in range(events.time.size):
         now, jobs, item = events.time[row], events.jobs[row], events.item[row]
+        compute_usage(state.usage, state.jobs, now - 0.5 * (jobs == -1), options.half_life, options.calc_period)
+        job = state.jobs[item]
         if jobs == 0:
             events.key[row] = queued_key(state, state.queue, item, now)
-        elif options.accounts:
-            job, period = state.jobs[item], options.calc_period
-            if jobs > 0:
-                job.start = now
-            counted = max(job.start, computed_at(now, period)) if jobs < 0 and options.whole_periods else now
-            book_use(state.usage, item, now, options.half_life, period, jobs, jobs * job.processors, counted)
+        elif jobs == 1:
+            job.start = now
+        elif jobs == 2:
+            submit_use(state.usage, item)
+        else:
+            leave_line(state.usage, item)
+            if not options.whole_periods:
+                end_use(state.usage, item, job.start, now, job.processors, options.half_life, options.calc_period)
     return 0
 
 
@@ -373,7 +377,7 @@ def priorities(folder: Path) -> pl.DataFrame:
     period = weights.get("calc_period", 0.0)
     uses = [
         recording.recorded.select("job_id", time=pl.col(f"{what}_time") + later, jobs=pl.lit(jobs))
-        for what, jobs in (("end", -1), ("start", 1))
+        for what, jobs in (("end", -1), ("submit", 2), ("start", 1))
     ]
     printed = read_sprio(folder / "sprio.txt").with_columns(pl.col("time") - recording.began)
     table = pl.concat([*uses, printed], how="diagonal_relaxed").sort("time", maintain_order=True)
