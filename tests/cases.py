@@ -282,6 +282,9 @@ VALUES: dict[str, dict[str, Draw]] = {
         "calc_period": _priority("fair_share", "calc_period"),
         "whole_periods": _priority("fair_share", "calc_period", "whole_periods"),
         "whole_periods of associations": lambda site: _priority(*PRIORITY)(site) | {"fair_share_of": "association"},
+        "calc_period of associations": lambda site: (
+            _priority("fair_share", "age", "calc_period")(site) | {"fair_share_of": "association"}
+        ),
         "calc_period of fair-tree": lambda site: _priority(*PRIORITY)(site) | {"fair_share_of": "fair-tree"},
         "favor_small": _priority("size", "favor_small"), "partition": _priority("partition", "partition_factors"),
         "qos": _priority("qos", "qos_factors"), "all": _priority(*PRIORITY),

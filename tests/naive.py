@@ -165,7 +165,7 @@ class FairShare:
     tree: Node | None = None
     # If priorities are computed in periods: how many have passed, the submitted jobs and their starts (None: queued),
     # and the use that is counted.
-    passed: int = -1
+    passed: int | None = None
     submitted: dict[int, tuple[Job, float | None]] = field(default_factory=dict)
     counted: dict[tuple[str, object], float] = field(default_factory=dict)
     # The shares of use at the last computation, and of users at its beginning; the effective usage of users since then.
@@ -208,8 +208,8 @@ class FairShare:
         return float(max(0.0, 1.0 - 0.693 / self.half_life) ** seconds)
 
     def count(self, job: Job, start: float, end: float) -> None:
-        """Count the use of a job since the last computation, in whole seconds."""
-        seconds = max(0.0, math.floor(end) - max(math.floor(start), self.passed * self.period))
+        """Count the use of a job since the last computation."""
+        seconds = end - max(start, (self.passed or 0) * self.period)
         for name in self.names(job):
             self.counted[name] = self.counted.get(name, 0.0) + job.processors * seconds * self.left(seconds)
 
@@ -219,7 +219,11 @@ class FairShare:
 
     def pass_time(self, now: float) -> None:
         """Compute use at the ends of periods until now."""
-        while self.period and self.passed < math.floor(now / self.period):
+        if not self.period:
+            return
+        if self.passed is None:
+            self.passed = math.floor(now / self.period) - 1
+        while self.passed < math.floor(now / self.period):
             self.at_beginning, self.known = of_owners(self.shares_now()), {}
             self.counted = {name: used * self.left(self.period) for name, used in self.counted.items()}
             for _, (job, start) in sorted(self.submitted.items()):

@@ -54,6 +54,13 @@ OFTEN: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
         {"backfill": "slurm", "order": "slurm-multifactor", "priority": "calc_period"},
         ("scheduler_parameters", "limits", "unavailable", "resources", "column array_limit", "half_life"),
     ),
+    **{
+        label: (
+            {"order": "slurm-multifactor", "priority": label},
+            ("backfill", "accounts", "half_life", "column cancelled_after", "column depends_on", "clusters", "shapes"),
+        )
+        for label in ("whole_periods of associations", "calc_period of associations", "calc_period of fair-tree")
+    },
     "table": (
         {"backfill": "reservation-table"},
         ("allocation", "order", "backfill_order", "prediction", "event_order", "unavailable", "runtime", "penalty"),
@@ -132,7 +139,7 @@ def test_random_cases_are_equal_with_small_tables(group: str, monkeypatch: pytes
             if isinstance(kernel, Kernel):  # the links of an earlier call have the usual sizes
                 monkeypatch.setattr(module, name, Kernel(kernel.function, kernel.hooks))
     wanted, names = OFTEN[group]
-    for number in range(40 if group == "periods" else 100):
+    for number in range(40 if "periods" in group else 100):
         verdict, text = fuzz.ordinary(random.Random(f"{group} {number}"), names, wanted)
         assert verdict == fuzz.EQUAL, (number, text)
 

@@ -184,9 +184,9 @@ def _add(usage: Usage, item: int, begin: float, start: float, end: float, proces
     """
     Add a job's usage from the beginning of a period, or its start, to an end.
 
-    Times are whole seconds, and each of these seconds decays as the first one (`_apply_new_usage`).
+    All of it decays as its first second (`_apply_new_usage` in Slurm's priority_multifactor.c).
     """
-    seconds = max(0.0, math.floor(end) - max(math.floor(start), begin))
+    seconds = end - max(start, begin)
     used = processors * seconds * max(0.0, 1.0 - 0.693 / half_life) ** seconds
     for row in _rows_of(usage, item):
         if row >= 0:
