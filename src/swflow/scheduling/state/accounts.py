@@ -56,9 +56,9 @@ class Usage(NamedTuple):
 
 def new_usage(owners: Owners | None, items: np.ndarray | None, since: float, period: float = 0.0) -> Usage:
     """Return accounts without usage, from the time ``since`` on, without limits; ``items`` has the job of each item."""
-    none, no_line = np.zeros(0, LIMIT), (np.empty(0, np.int64), np.empty(0, np.bool_), np.zeros(2, np.int64))
+    none, line = np.zeros(0, LIMIT), (np.empty(0, np.int64), np.empty(0, np.bool_), np.zeros(2, np.int64))
     if owners is None:
-        return Usage(np.zeros(0, ACCOUNT), np.empty((0, 4), np.int64), np.full((1, 3), np.nan), none, NO_TREE, *no_line)
+        return Usage(np.zeros(0, ACCOUNT), np.empty((0, 4), np.int64), np.full((1, 3), np.nan), none, NO_TREE, *line)
     sizes = owners.numbers.max(axis=0, initial=-1) + 1
     rows = np.where(owners.numbers < 0, -1, owners.numbers + 1 + np.cumsum(sizes) - sizes)
     count = 1 + sizes.sum()
@@ -75,8 +75,9 @@ def new_usage(owners: Owners | None, items: np.ndarray | None, since: float, per
     leaf = tree.leaf[chosen] if tree.leaf.size else tree.leaf
     rows, tree = rows[chosen], tree._replace(leaf=leaf, nodes=nodes)
     if period:
-        no_line = np.empty(len(rows), np.int64), np.zeros(len(rows), np.bool_), np.array([0, math.floor(since / period) - 1])
-    return Usage(accounts, rows, owners.variables[chosen], none, tree, *no_line)
+        passed = math.floor(since / period) - 1
+        line = np.empty(len(rows), np.int64), np.zeros(len(rows), np.bool_), np.array([0, passed])
+    return Usage(accounts, rows, owners.variables[chosen], none, tree, *line)
 
 
 def limits_of(most: np.ndarray | None) -> np.ndarray:
