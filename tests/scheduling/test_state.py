@@ -155,6 +155,48 @@ def test_usage_and_limits_are_those_of_the_slow_simulator(half_life: float, peri
                 assert call["at_limit"](usage, one.number, asked) == expected
 
 
+def test_classic_fair_share_computes_users_one_after_the_other() -> None:
+    # One account with three users; job 0 of user 0 runs from 10 to 70, job 3 of user 2 from 60 on, others are queued.
+    names = ("compute_usage", "submit_use", "leave_line", "end_use", "of_tree", "share_of")
+    call = {name: for_python(getattr(accounts, name)) for name in names}
+    users = np.array([0, 1, 0, 2, 0])
+    given: Given = {"lab": {"users": {str(user): 1.0 for user in range(3)}}}
+    tree = fair_tree.new_fair_tree(given, [("lab", str(user)) for user in range(3)], users)
+    numbers = np.column_stack([users, np.zeros_like(users), np.full((5, 2), -1)])
+    usage = accounts.new_usage(accounts.Owners(numbers, np.zeros((5, 3)), tree=tree), None, 0.0, 60.0)
+    records = np.zeros(5, layout.JOB)
+    records["start"], records["processors"] = math.nan, 2
+    leaves = usage.tree.leaf
+
+    def effective(now: float) -> list[float]:
+        """Return the effective usage of users; NaN where it is not computed yet."""
+        call["compute_usage"](usage, records, now, 300.0, 60.0)
+        return usage.tree.nodes["effective"][[leaves[0], leaves[1], leaves[3]]].tolist()
+
+    effective(10.0)
+    for item in range(4):
+        call["submit_use"](usage, item)
+    records["start"][0] = 10.0
+    # At 60 the account has no usage yet; that of user 0, who is alone, is 1, of which a third is taken back.
+    assert effective(60.0) == pytest.approx([2 / 3, 0, 0])
+    records["start"][3] = 60.0
+    call["leave_line"](usage, 0)
+    call["end_use"](usage, 0, 10.0, 70.0, 2, 300.0, 60.0)
+    # At 120 the account has all usage, of which user 1 gets a third, and user 0 has all, since both are computed before
+    # the usage of job 3 is added. User 2 has no queued job.
+    left = 1 - 0.693 / 300
+    assert effective(120.0) == pytest.approx([1, 1 / 3, math.nan], nan_ok=True)
+    used = [(2 * 50 * left**50 + 2 * 10 * left**10) * left**60, 0, 2 * 60 * left**60]
+    shares = [call["share_of"](usage.accounts, 1 + user, 120.0, 300.0) for user in range(3)]
+    assert shares == pytest.approx([one / sum(used) for one in used])
+    # At 180 the first queued job of user 0 is job 4, after job 3.
+    call["leave_line"](usage, 2)
+    call["submit_use"](usage, 4)
+    share = used[0] / (sum(used) + 2 * 60)
+    assert effective(180.0) == pytest.approx([share + (1 - share) / 3, 1 / 3, math.nan], nan_ok=True)
+    assert call["of_tree"](usage, 1, 180.0, 300.0)[1] == pytest.approx(1)  # a third of all, over its share of a third
+
+
 def test_owners_have_the_rows_of_their_accounts() -> None:
     numbers = np.array([[1, 0, -1, 0], [-1, 2, 0, -1], [0, 1, 0, 1]])
     owners = accounts.Owners(numbers, np.zeros((3, 3)), above=np.array([[1, -1], [-1, 0], [1, 0]]))
