@@ -124,9 +124,9 @@ def compare(folder: Path, phases: int) -> list[pl.DataFrame]:
 
     The times of Slurm's passes, cycles and priorities depend on when its daemon started, which is the simulation's time
     0. That start and the records are whole seconds, so that jobs may have been submitted up to a second earlier or
-    later after it. They were if the first job, on an idle machine, started in the second of its submission, or in a
-    later one: the daemon starts jobs once a second, counted from its start (`_slurmctld_background` in controller.c).
-    The shifts are quantiles of the difference of two fractions of a second, given its sign.
+    later after it. It was earlier if the first job, on an idle machine, started in the second of its submission: the
+    daemon starts jobs once a second, counted from its start (`_slurmctld_background` in Slurm's controller.c). The
+    shifts are quantiles of the difference of two uniform fractions of a second, given its sign.
     """
     recording, tables = read_run(folder), []
     recorded = recording.recorded
