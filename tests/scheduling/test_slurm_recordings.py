@@ -1,5 +1,6 @@
 """Backfill slurm against recorded runs of a real Slurm; benchmarks/slurm_oracle.py prints the whole comparison."""
 
+import importlib
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +34,15 @@ def test_mean_waits_are_inside_the_interval_of_slurms_runs(recordings: Path, tra
     swflow = np.mean([table["swflow"].mean() for one in tables for table in one])
     assert len(tables) >= 4
     assert abs(swflow - slurm) <= half, f"{swflow:.1f} s instead of {slurm:.1f} ± {half:.1f} s"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trace", ["fair-share", "fair-tree", "fair-tree-deep", "everything"])
+def test_priorities_are_those_that_sprio_printed(recordings: Path, trace: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "benchmarks")
+    oracle = importlib.import_module("slurm_oracle")
+    for run in runs_in(recordings, trace):
+        assert oracle.priorities(run)["error"].abs().max() <= 1, run
 
 
 def test_recordings_name_neither_hosts_nor_paths(tmp_path: Path):
