@@ -139,7 +139,7 @@ def test_random_cases_are_equal_with_small_tables(group: str, monkeypatch: pytes
             if isinstance(kernel, Kernel):  # the links of an earlier call have the usual sizes
                 monkeypatch.setattr(module, name, Kernel(kernel.function, kernel.hooks))
     wanted, names = OFTEN[group]
-    for number in range(40 if "periods" in group else 100):
+    for number in range(40 if group == "periods" else 100):
         verdict, text = fuzz.ordinary(random.Random(f"{group} {number}"), names, wanted)
         assert verdict == fuzz.EQUAL, (number, text)
 

@@ -58,7 +58,7 @@ def new_states(problem: Problem) -> tuple[list[State], list[tuple[np.ndarray, np
         "usage": new_usage(
             problem.accounts,
             items.job if items.first.size else None,
-            items.submit.min(initial=0.0),
+            items.submit.min() if count else 0.0,
             (policy.priority or {}).get("calc_period", 0),
         ),
         "demands": items.demands,
