@@ -46,7 +46,7 @@ from swflow.scheduling.orders.fair_share import Names, formula_of
 from swflow.scheduling.orders.formula import compile_formula
 from swflow.scheduling.orders.keys import Order
 from swflow.scheduling.problem import prepare
-from swflow.scheduling.state.accounts import book_use, computed_at
+from swflow.scheduling.state.accounts import compute_usage, end_use, leave_line, submit_use
 from swflow.scheduling.state.layout import State
 from swflow.scheduling.state.search import queued_key
 
@@ -322,9 +322,14 @@ def run(trace: Trace, folder: Path, instance: int) -> None:
 
 
 class Events(NamedTuple):
-    """Starts (``jobs`` 1), ends (-1), and times at which priorities are known (0, with the ``key``), in order."""
+    """
+    Submissions (``jobs`` 2), starts (1), ends (-1), and times with known priorities (0, with the ``key``), in order.
+
+    Periods have ended until the time ``computed`` before each.
+    """
 
     time: np.ndarray
+    computed: np.ndarray
     jobs: np.ndarray
     item: np.ndarray
     key: np.ndarray
@@ -334,14 +339,18 @@ def _replay(state: State, events: Events) -> int:
     options = state.options[0]
     for row in range(events.time.size):
         now, jobs, item = events.time[row], events.jobs[row], events.item[row]
+        compute_usage(state.usage, state.jobs, events.computed[row], options.half_life, options.calc_period)
+        job = state.jobs[item]
         if jobs == 0:
             events.key[row] = queued_key(state, state.queue, item, now)
-        elif options.accounts:
-            job, period = state.jobs[item], options.calc_period
-            if jobs > 0:
-                job.start = now
-            counted = max(job.start, computed_at(now, period)) if jobs < 0 and options.whole_periods else now
-            book_use(state.usage, item, now, options.half_life, period, jobs, jobs * job.processors, counted)
+        elif jobs == 1:
+            job.start = now
+        elif jobs == 2:
+            submit_use(state.usage, item)
+        else:
+            leave_line(state.usage, item)
+            if not options.whole_periods:
+                end_use(state.usage, item, job.start, now, job.processors, options.half_life, options.calc_period)
     return 0
 
 
@@ -364,8 +373,9 @@ def priorities(folder: Path) -> pl.DataFrame:
     Return the parts of priorities in Slurm and in swflow, whose usage is that of the recorded schedule.
 
     Slurm computes priorities at submissions and every PriorityCalcPeriod minutes, as does swflow. Its clock has whole
-    seconds; therefore what it printed in the second of a computation is left out. So are fair shares of the first
-    period, before which Fair Tree has none.
+    seconds; therefore what it printed in the second of a computation is left out, and a job that ended in such a second
+    ended before or after it, whichever agrees better. Fair shares of the first period are left out, before which Fair
+    Tree has none. Jobs asked for one node; its half of the size factor is added.
     """
     recording = read_run(folder)
     scheduler, (workload, later) = recording.scheduler, recording.moved(0.0)
@@ -373,22 +383,32 @@ def priorities(folder: Path) -> pl.DataFrame:
     period = weights.get("calc_period", 0.0)
     uses = [
         recording.recorded.select("job_id", time=pl.col(f"{what}_time") + later, jobs=pl.lit(jobs))
-        for what, jobs in (("end", -1), ("start", 1))
+        for what, jobs in (("end", -1), ("submit", 2), ("start", 1))
     ]
     printed = read_sprio(folder / "sprio.txt").with_columns(pl.col("time") - recording.began)
     table = pl.concat([*uses, printed], how="diagonal_relaxed").sort("time", maintain_order=True)
     items = problem.table.select("job_id").with_row_index("item").cast(pl.Int64)
     table = table.join(items, on="job_id", how="left", maintain_order="left")
-    columns = [table[name].to_numpy(writable=True) for name in ("time", "jobs", "item")]
+    time, jobs, item = (table[name].to_numpy(writable=True) for name in ("time", "jobs", "item"))
     found = []
     for weight in (name for name in WEIGHTS if name in weights):
         alone: Any = {name: value for name, value in weights.items() if name not in WEIGHTS or name == weight}
         order = Order(formula=compile_formula(formula_of(scheduler.order, alone, Names(workload))))
         machine = replace(problem.machines[0], order=order)
-        (state,), _ = new_states(replace(problem, machines=(machine,)))
-        events = Events(*columns, np.zeros(table.height))
-        REPLAY(Handle([state]), Handle([events]))
-        error = -pl.Series(events.key) - table[weight]
+        points = weights[weight] / problem.nodes.sizes.size if weight == "size" else 0.0
+        points = weights[weight] - points if points and weights.get("favor_small") else points
+        computed, error, least = time.copy(), pl.Series(), np.inf
+        for row in [None, *(np.flatnonzero((jobs == -1) & (time % period == 0)) if period else ())]:
+            tried = computed.copy()
+            if row is not None:
+                tried[row] -= 0.5
+            (state,), _ = new_states(replace(problem, machines=(machine,)))
+            events = Events(time, tried, jobs, item, np.zeros(table.height))
+            REPLAY(Handle([state]), Handle([events]))
+            found_error = points - pl.Series(events.key) - table[weight]
+            size = found_error.filter(pl.Series(jobs == 0)).abs().sum()
+            if size < least:
+                computed, error, least = tried, found_error, size
         is_settled = (pl.col("time") % period >= 1) & (pl.col("time") >= period * (weight == "fair_share"))
         rows = table.select("time", "jobs", part=pl.lit(weight), error=error).filter(pl.col("jobs") == 0)
         found.append(rows.filter(is_settled) if period else rows)

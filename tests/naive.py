@@ -65,11 +65,6 @@ class Account:
         self.used, self.since = self.by(now), now
         self.processors += processors
 
-    def forget(self, since: float, now: float, processors: int) -> None:
-        """Subtract the use of running processors from a time until now."""
-        lost = now - since if self.half_life == math.inf else 1.0 - math.exp2(-(now - since) / self.half_life)
-        self.used, self.since = max(0.0, self.by(now) - processors * lost), now
-
 
 @dataclass
 class Node:
@@ -126,16 +121,22 @@ def fair_tree(top: Node, of_user: dict[tuple[int, int], float]) -> dict[tuple[in
     return factors
 
 
-def effective_usage(top: Node, of_user: dict[tuple[int, int], float]) -> dict[tuple[int, int], float]:
-    """Return the effective usage of users over their shares, by the formulas of Slurm's classic fair share."""
-    total, found = top.usage(of_user), dict[tuple[int, int], float]()
+def effective_usage(
+    top: Node, before: dict[tuple[int, int], float], of_user: dict[tuple[int, int], float]
+) -> dict[tuple[int, int], float]:
+    """
+    Return the effective usage of users over their shares, by the formulas of Slurm's classic fair share.
+
+    The usage of accounts is that of their users ``before``.
+    """
+    found = dict[tuple[int, int], float]()
 
     def visit(account: Node, effective_above: float, shares_above: float) -> None:
         below = account.below or []
         raw = sum(node.share for node in below)
         for node in below:
             share = node.share / raw if raw else 0.0
-            effective = node.usage(of_user) / total if total > 0 else 0.0
+            effective = node.usage(of_user if node.owner else before)
             if account is not top:
                 effective += (effective_above - effective) * share
             shares = shares_above * share
@@ -145,6 +146,11 @@ def effective_usage(top: Node, of_user: dict[tuple[int, int], float]) -> dict[tu
 
     visit(top, 0.0, 1.0)
     return found
+
+
+def of_owners(shares: dict[tuple[str, object], float]) -> dict[tuple[int, int], float]:
+    """Return the shares of use of the users in their groups."""
+    return {number: share for (kind, number), share in shares.items() if kind == "both" and isinstance(number, tuple)}
 
 
 @dataclass
@@ -157,8 +163,15 @@ class FairShare:
     period: float = 0  # priorities are computed at its multiples; 0: always
     whole_periods: bool = False  # whether the use of a job after the last computation before its end does not count
     tree: Node | None = None
-    known: "dict[tuple[str, object], float]" = field(default_factory=dict)  # use at the last such time
-    known_at: float = -math.inf
+    # If priorities are computed in periods: how many have passed, the submitted jobs and their starts (None: queued),
+    # and the use that is counted.
+    passed: int | None = None
+    submitted: dict[int, tuple[Job, float | None]] = field(default_factory=dict)
+    counted: dict[tuple[str, object], float] = field(default_factory=dict)
+    # The shares of use at the last computation, and of users at its beginning; the effective usage of users since then.
+    computed: dict[tuple[str, object], float] = field(default_factory=dict)
+    at_beginning: dict[tuple[int, int], float] = field(default_factory=dict)
+    known: dict[tuple[int, int], float] = field(default_factory=dict)
 
     def computed_at(self, now: float) -> float:
         """Return the last time until now at which priorities were computed."""
@@ -167,26 +180,66 @@ class FairShare:
     def account(self, kind: str, number: object = 0) -> Account:
         return self.accounts.setdefault((kind, number), Account(self.half_life))
 
-    def change(self, job: Job, now: float, processors: int, began: float = math.inf) -> None:
-        """Count the start of a job, or the end of one that began before."""
-        time = self.computed_at(now)
-        if time < now and time > self.known_at:
-            self.known, self.known_at = {name: one.by(time) for name, one in self.accounts.items()}, time
-        owner = (job.group, job.user)
-        for kind, number in (("all", 0), ("user", job.user), ("group", job.group), ("both", owner)):
-            account = self.account(kind, number)
-            if self.whole_periods and max(began, time) < now:
-                account.forget(max(began, time), now, -processors)
-            account.change(now, processors)
+    def change(self, job: Job, now: float, processors: int) -> None:
+        """Count the start of a job, or its end."""
+        for name in self.names(job):
+            self.account(*name).change(now, processors)
+        if self.period and processors > 0:
+            self.submitted[job.number] = (job, now)
+        elif self.period:
+            _, start = self.submitted.pop(job.number)
+            if start is not None and not self.whole_periods:
+                self.count(job, start, now)
+
+    def names(self, job: Job) -> list[tuple[str, object]]:
+        """Return the accounts of a job."""
+        return [("all", 0), ("user", job.user), ("group", job.group), ("both", (job.group, job.user))]
+
+    def submit(self, job: Job) -> None:
+        """Add a job to those in the queue."""
+        if self.period:
+            self.submitted[job.number] = (job, None)
+            self.effective(job, job.submit)
+
+    # Slurm's computation in periods, at whose beginning use loses a part of each second.
+
+    def left(self, seconds: float) -> float:
+        """Return the part of the use that is left after a time."""
+        return float(max(0.0, 1.0 - 0.693 / self.half_life) ** seconds)
+
+    def count(self, job: Job, start: float, end: float) -> None:
+        """Count the use of a job since the last computation."""
+        seconds = end - max(start, (self.passed or 0) * self.period)
+        for name in self.names(job):
+            self.counted[name] = self.counted.get(name, 0.0) + job.processors * seconds * self.left(seconds)
+
+    def shares_now(self) -> dict[tuple[str, object], float]:
+        whole = self.counted.get(("all", 0), 0.0)
+        return {name: used / whole if whole > 0 else 0.0 for name, used in self.counted.items()}
+
+    def pass_time(self, now: float) -> None:
+        """Compute use at the ends of periods until now."""
+        if not self.period:
+            return
+        if self.passed is None:
+            self.passed = math.floor(now / self.period) - 1
+        while self.passed < math.floor(now / self.period):
+            self.at_beginning, self.known = of_owners(self.shares_now()), {}
+            self.counted = {name: used * self.left(self.period) for name, used in self.counted.items()}
+            for _, (job, start) in sorted(self.submitted.items()):
+                if start is None:
+                    self.effective(job, now)
+                else:
+                    self.count(job, start, (self.passed + 1) * self.period)
+            self.passed += 1
+            self.computed = self.shares_now()
 
     def used(self, kind: str, number: object, now: float) -> float:
         """Return the use of an account, as a share of all, when priorities were computed."""
-        time = self.computed_at(now)
-        if time == self.known_at:
-            everybody, own = self.known.get(("all", 0), 0.0), self.known.get((kind, number), 0.0)
-        else:
-            everybody, own = self.account("all").by(time), self.account(kind, number).by(time)
-        return own / everybody if everybody > 0 else 0.0
+        if self.period:
+            return self.computed.get((kind, number), 0.0)
+        everybody = self.account("all").by(now)
+        return self.account(kind, number).by(now) / everybody if everybody > 0 else 0.0
 
     def usage(self, kind: str, job: Job, now: float) -> float:
         """Return the share of the job's user or group in all use."""
@@ -202,11 +255,15 @@ class FairShare:
         """Return the effective usage of the job's user in its account; infinite if one of both is unknown."""
         if min(job.user, job.group) < 0 or self.tree is None:
             return math.inf
-        return effective_usage(self.tree, self.used_by_owner(now))[job.group, job.user]
+        owner = (job.group, job.user)
+        if not self.period:
+            return effective_usage(self.tree, self.used_by_owner(now), self.used_by_owner(now))[owner]
+        if owner not in self.known:
+            self.known[owner] = effective_usage(self.tree, self.at_beginning, of_owners(self.shares_now()))[owner]
+        return self.known[owner]
 
     def used_by_owner(self, now: float) -> dict[tuple[int, int], float]:
-        owners = [number for kind, number in self.accounts if kind == "both"]
-        return {owner: self.used("both", owner, now) for owner in owners if isinstance(owner, tuple)}
+        return of_owners({name: self.used(*name, now) for name in self.accounts})
 
     def entitled(self, kind: str, job: Job) -> float:
         return self.shares[kind][max(getattr(job, kind), -1)]  # -1: the share of an unknown one
@@ -618,6 +675,7 @@ class Machine:
 
         A part x of the run takes x + max(added + cost x) - max(added), where the maximum is over the nodes.
         """
+        self.fair.pass_time(now)
         for job, _ in self.running.values() if self.policy.resources else ():
             added, number = self.added[job.number], job.number
             most = max(added.values())
@@ -744,6 +802,7 @@ class Machine:
 
     def leave(self, job: Job) -> None:
         """Remove a cancelled job from the queue."""
+        self.fair.submitted.pop(job.number, None)
         self.queue = [queued for queued in self.queue if queued.number != job.number]
         self.newcomers = [queued for queued in self.newcomers if queued.number != job.number]
         if self.reserved.pop(job.number, None) is not None:
@@ -758,6 +817,7 @@ class Machine:
         if self.policy.shapes == "submit":
             job, _ = self.soonest(self.forms_of(job), job.submit, self.planned_queue(job.submit))
         self.turns[job.number] = len(self.turns)
+        self.fair.submit(job)
         self.queue.append(job)
         self.newcomers.append(job)
 
@@ -765,7 +825,7 @@ class Machine:
         self.ends[job.number] = now
         self.spent.setdefault(job.number, job.run)
         _, occupation = self.running.pop(job.number)
-        self.fair.change(job, now, -job.processors, self.starts[job.number])
+        self.fair.change(job, now, -job.processors)
         self.gone.append(job.number)
         for place in occupation.places:
             self.released[place] = now

@@ -54,6 +54,13 @@ OFTEN: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
         {"backfill": "slurm", "order": "slurm-multifactor", "priority": "calc_period"},
         ("scheduler_parameters", "limits", "unavailable", "resources", "column array_limit", "half_life"),
     ),
+    **{
+        label: (
+            {"order": "slurm-multifactor", "priority": label},
+            ("backfill", "accounts", "half_life", "column cancelled_after", "column depends_on", "clusters", "shapes"),
+        )
+        for label in ("whole_periods of associations", "calc_period of associations", "calc_period of fair-tree")
+    },
     "table": (
         {"backfill": "reservation-table"},
         ("allocation", "order", "backfill_order", "prediction", "event_order", "unavailable", "runtime", "penalty"),

@@ -6,6 +6,7 @@ Recorded runs of a real Slurm (22.05, on daemons of one machine), and the simula
 
 import csv
 import io
+import math
 import re
 import tarfile
 from collections.abc import Iterable, Iterator
@@ -123,12 +124,16 @@ def compare(folder: Path, phases: int) -> list[pl.DataFrame]:
 
     The times of Slurm's passes, cycles and priorities depend on when its daemon started, which is the simulation's time
     0. That start and the records are whole seconds, so that jobs may have been submitted up to a second earlier or
-    later after it; therefore they are simulated with shifts between -0.5 s and 0.5 s.
+    later after it. It was earlier if the first job, on an idle machine, started in the second of its submission: the
+    daemon starts jobs once a second, counted from its start (`_slurmctld_background` in Slurm's controller.c). The
+    shifts are quantiles of the difference of two uniform fractions of a second, given its sign.
     """
     recording, tables = read_run(folder), []
     recorded = recording.recorded
+    first = recorded.sort("submit_time", "job_id").row(0, named=True)
+    sign = 1 if first["start_time"] > first["submit_time"] else -1
     for phase in range(phases):
-        workload, later = recording.moved((phase + 0.5) / phases - 0.5)
+        workload, later = recording.moved(sign * (1 - math.sqrt((phase + 0.5) / phases)))
         simulated = simulate(workload, recording.scheduler).sort("job_id")
         tables.append(
             pl.DataFrame(

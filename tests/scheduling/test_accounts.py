@@ -279,7 +279,7 @@ def test_usage_is_the_integral_of_processors_that_decay():
     events = [(begin, 1, job) for job, (begin, *_) in enumerate(spans)]
     events += [(begin + length, -1, job) for job, (begin, length, *_) in enumerate(spans)]
     for time, sign, job in sorted(event for event in events if event[0] <= 90):
-        book_use(usage, job, time, half_life, 0.0, sign, sign * spans[job][2], time)
+        book_use(usage, job, time, half_life, sign, sign * spans[job][2])
 
     def used(user: int, now: float) -> float:
         """Sum over small steps what each second of a processor still counts."""
@@ -296,7 +296,7 @@ def test_usage_is_the_integral_of_processors_that_decay():
 
     for now in (90.0, 200.0):
         for time, sign, job in sorted(event for event in events if 90 < event[0] <= now):
-            book_use(usage, job, time, half_life, 0.0, sign, sign * spans[job][2], time)
+            book_use(usage, job, time, half_life, sign, sign * spans[job][2])
         whole = sum(used(user, now) for user in range(3))
         for user in range(3):
             assert share_of(usage.accounts, 1 + user, now, half_life) == pytest.approx(

@@ -472,6 +472,10 @@ def test_priorities_are_computed_at_multiples_of_a_period():
             {"order": "slurm-multifactor", "priority": {"fair_share": 1, "whole_periods": True}},
             "priority: whole_periods: calc_period is 0; set it",
         ),
+        (
+            {"order": "slurm-multifactor", "priority": {"age": 1, "calc_period": 0.5}},
+            "priority: calc_period: 0.5; expected 0, or at least 1 second",
+        ),
         ({"limits": {"group": {"jobs": 1}}, "accounts": {"a": {"parent": "a"}}}, "accounts: a: it is above itself"),
         ({"limits": {"group": {"jobs": 1}}, "accounts": {"a": {"parents": "b"}}}, "did you mean 'parent'"),
         ({"limits": {"user": {"user_jobs": 1}}}, "limits: user: user_jobs: 1; expected limits such as"),

@@ -1,5 +1,6 @@
 """Backfill slurm against recorded runs of a real Slurm; benchmarks/slurm_oracle.py prints the whole comparison."""
 
+import importlib
 from pathlib import Path
 
 import numpy as np
@@ -10,12 +11,11 @@ from helpers.slurm_recordings import COLUMNS, OTHERS, compare, interval, runs_in
 #: Fractions of a second by which each run is simulated earlier or later than recorded.
 PHASES = 3
 
-#: The traces whose mean wait is inside the 95 % confidence interval of Slurm's runs: all but `fair-share`, since Slurm
-#: computes usage one job after the other, and `size`, in which a cycle and an end of a job coincide.
+#: The traces whose mean wait is inside the 95 % confidence interval of Slurm's runs: all of them.
 INSIDE = (
-    "builtin", "backfill", "backfill-default", "small-first", "qos", "partitions", "begin", "fair-tree",
-    "fair-tree-deep", "backfill-minute", "backfill-window", "backfill-test", "backfill-user", "overlapping",
-    "user-limits", "account-limits", "qos-limits", "everything", "site",
+    "builtin", "backfill", "backfill-default", "size", "small-first", "qos", "partitions", "begin", "fair-share",
+    "fair-tree", "fair-tree-deep", "backfill-minute", "backfill-window", "backfill-test", "backfill-user",
+    "overlapping", "user-limits", "account-limits", "qos-limits", "everything", "site",
 )  # fmt: skip
 
 
@@ -34,6 +34,15 @@ def test_mean_waits_are_inside_the_interval_of_slurms_runs(recordings: Path, tra
     swflow = np.mean([table["swflow"].mean() for one in tables for table in one])
     assert len(tables) >= 4
     assert abs(swflow - slurm) <= half, f"{swflow:.1f} s instead of {slurm:.1f} ± {half:.1f} s"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trace", ["fair-share", "fair-tree", "fair-tree-deep", "everything"])
+def test_priorities_are_those_that_sprio_printed(recordings: Path, trace: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "benchmarks")
+    oracle = importlib.import_module("slurm_oracle")
+    for run in runs_in(recordings, trace):
+        assert oracle.priorities(run)["error"].abs().max() <= 1, run
 
 
 def test_recordings_name_neither_hosts_nor_paths(tmp_path: Path):

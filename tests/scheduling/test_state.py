@@ -79,53 +79,70 @@ def test_an_account_that_is_named_only_as_a_parent_or_by_jobs_is_at_the_top() ->
     assert tree.leaf.tolist() == [6, -1]
 
 
-@pytest.mark.parametrize("half_life", [math.inf, 6.0])
+@pytest.mark.parametrize("half_life", [math.inf, 6.0, 0.5])
 @pytest.mark.parametrize("period", [0, 5])
 def test_usage_and_limits_are_those_of_the_slow_simulator(half_life: float, period: int) -> None:
-    book_use, share_of, of_tree, computed_at, at_limit = map(
-        for_python,
-        (accounts.book_use, accounts.share_of, accounts.of_tree, accounts.computed_at, accounts.at_limit),
-    )
+    names = ("compute_usage", "submit_use", "book_use", "leave_line", "end_use", "share_of", "of_tree", "at_limit")
+    call = {name: for_python(getattr(accounts, name)) for name in names}
     rng = random.Random(f"{half_life} {period}")
     for _ in range(25):
         jobs = [
             naive.Job(number, 0.0, 1.0, 1.0, rng.randint(1, 4), user=rng.randint(-1, 2), group=rng.randint(-1, 1))
-            for number in range(6)
+            for number in range(15)
         ]
         given: Given = {str(group): {"parent": fair_tree.TOP, "share": 1, "users": {}} for group in (0, 1)}
+        given["1"]["parent"] = rng.choice(["0", fair_tree.TOP])
         known = sorted({(job.group, job.user) for job in jobs if min(job.group, job.user) >= 0})
         for group, user in known:
             given[str(group)]["users"][str(user)] = 1.0
         leaf = np.array([known.index(one) if one in known else -1 for one in ((job.group, job.user) for job in jobs)])
         tree = fair_tree.new_fair_tree(given, [(str(group), str(user)) for group, user in known], leaf)
         numbers = np.array([[job.user, job.group, -1, job.number // 3] for job in jobs])
-        owners = accounts.Owners(numbers, np.full((6, 3), math.nan), tree=tree)
-        usage = accounts.new_usage(owners, None, 0.0)
+        owners = accounts.Owners(numbers, np.full((len(jobs), 3), math.nan), tree=tree)
+        usage = accounts.new_usage(owners, None, 0.0, period)
         most = np.array([[rng.randint(1, 3), rng.randint(2, 6)] for _ in range(usage.accounts.size)])
         usage = usage._replace(limits=accounts.limits_of(most))
         whole = rng.random() < 0.5
         fair = naive.FairShare(half_life, period=period, whole_periods=whole, tree=plain_tree(given))
-        running: dict[int, float] = {}  # the start of each running job
+        records = np.zeros(len(jobs), layout.JOB)
+        records["start"], records["processors"] = math.nan, [job.processors for job in jobs]
+        coming, queued, running = list(range(len(jobs))), list[int](), list[int]()
         now = 0.0
-        for _ in range(30):
-            now += rng.choice([0.0, 0.0, 1.0, 2.5, 4.0])
-            job = rng.choice(jobs)
-            sign = -1 if job.number in running else 1
-            began = running.pop(job.number) if sign < 0 else math.inf
-            counted = max(began, computed_at(now, period)) if whole and sign < 0 else now
-            book_use(usage, job.number, now, half_life, period, sign, sign * job.processors, counted)
-            fair.change(job, now, sign * job.processors, began)
-            running |= {job.number: now} if sign > 0 else {}
-            now += rng.choice([0.0, 0.0, 0.0, 1.0, 7.0])
-            time = computed_at(now, period)
-            assert time == fair.computed_at(now)
+        for _ in range(50):
+            now += rng.choice([0.0, 0.0, 1.0, 2.5, 4.0, 12.0])
+            call["compute_usage"](usage, records, now, half_life, period)
+            fair.pass_time(now)
+            source = rng.choice([coming, queued, running])
+            if not source:
+                continue
+            number = source.pop(rng.randrange(len(source)))
+            job, start = jobs[number], records[number]["start"]
+            if source is coming:
+                call["submit_use"](usage, number)
+                fair.submit(job)
+                queued.append(number)
+            elif source is queued and rng.random() < 0.2:
+                call["leave_line"](usage, number)
+                fair.submitted.pop(number, None)
+            elif source is queued:
+                records[number]["start"] = now
+                call["book_use"](usage, number, now, half_life, 1, job.processors)
+                fair.change(job, now, job.processors)
+                running.append(number)
+            else:
+                call["book_use"](usage, number, now, half_life, -1, -job.processors)
+                call["leave_line"](usage, number)
+                if not whole:
+                    call["end_use"](usage, number, start, now, job.processors, half_life, period)
+                fair.change(job, now, -job.processors)
             if rng.random() < 0.5:  # usage is not computed at every time
                 continue
-            for one in jobs:
+            time = fair.computed_at(now)
+            for one in (jobs[number] for number in queued):
                 for column, kind in ((accounts.OF_USER, "user"), (accounts.OF_GROUP, "group")):
-                    found = share_of(usage.accounts, usage.rows[one.number, column], time, half_life)
+                    found = call["share_of"](usage.accounts, usage.rows[one.number, column], time, half_life)
                     assert found == pytest.approx(fair.usage(kind, one, now))
-                factor, effective = of_tree(usage, one.number, time, half_life)
+                factor, effective = call["of_tree"](usage, one.number, time, half_life)
                 assert factor == fair.factor(one, now)
                 assert effective == pytest.approx(fair.effective(one, now))
             for one in jobs:
@@ -135,7 +152,49 @@ def test_usage_and_limits_are_those_of_the_slow_simulator(half_life: float, peri
                     beside = [jobs[number] for number in running if row >= 0 and row in usage.rows[number]]
                     expected |= row >= 0 and len(beside) >= most[row, 0]
                     expected |= row >= 0 and sum(other.processors for other in beside) + asked > most[row, 1]
-                assert at_limit(usage, one.number, asked) == expected
+                assert call["at_limit"](usage, one.number, asked) == expected
+
+
+def test_classic_fair_share_computes_users_one_after_the_other() -> None:
+    # One account with three users; job 0 of user 0 runs from 10 to 70, job 3 of user 2 from 60 on, others are queued.
+    names = ("compute_usage", "submit_use", "leave_line", "end_use", "of_tree", "share_of")
+    call = {name: for_python(getattr(accounts, name)) for name in names}
+    users = np.array([0, 1, 0, 2, 0])
+    given: Given = {"lab": {"users": {str(user): 1.0 for user in range(3)}}}
+    tree = fair_tree.new_fair_tree(given, [("lab", str(user)) for user in range(3)], users)
+    numbers = np.column_stack([users, np.zeros_like(users), np.full((5, 2), -1)])
+    usage = accounts.new_usage(accounts.Owners(numbers, np.zeros((5, 3)), tree=tree), None, 0.0, 60.0)
+    records = np.zeros(5, layout.JOB)
+    records["start"], records["processors"] = math.nan, 2
+    leaves = usage.tree.leaf
+
+    def effective(now: float) -> list[float]:
+        """Return the effective usage of users; NaN where it is not computed yet."""
+        call["compute_usage"](usage, records, now, 300.0, 60.0)
+        return usage.tree.nodes["effective"][[leaves[0], leaves[1], leaves[3]]].tolist()
+
+    effective(10.0)
+    for item in range(4):
+        call["submit_use"](usage, item)
+    records["start"][0] = 10.0
+    # At 60 the account has no usage yet; that of user 0, who is alone, is 1, of which a third is taken back.
+    assert effective(60.0) == pytest.approx([2 / 3, 0, 0])
+    records["start"][3] = 60.0
+    call["leave_line"](usage, 0)
+    call["end_use"](usage, 0, 10.0, 70.0, 2, 300.0, 60.0)
+    # At 120 the account has all usage, of which user 1 gets a third, and user 0 has all, since both are computed before
+    # the usage of job 3 is added. User 2 has no queued job.
+    left = 1 - 0.693 / 300
+    assert effective(120.0) == pytest.approx([1, 1 / 3, math.nan], nan_ok=True)
+    used = [(2 * 50 * left**50 + 2 * 10 * left**10) * left**60, 0, 2 * 60 * left**60]
+    shares = [call["share_of"](usage.accounts, 1 + user, 120.0, 300.0) for user in range(3)]
+    assert shares == pytest.approx([one / sum(used) for one in used])
+    # At 180 the first queued job of user 0 is job 4, after job 3.
+    call["leave_line"](usage, 2)
+    call["submit_use"](usage, 4)
+    share = used[0] / (sum(used) + 2 * 60)
+    assert effective(180.0) == pytest.approx([share + (1 - share) / 3, 1 / 3, math.nan], nan_ok=True)
+    assert call["of_tree"](usage, 1, 180.0, 300.0)[1] == pytest.approx(1)  # a third of all, over its share of a third
 
 
 def test_owners_have_the_rows_of_their_accounts() -> None:

@@ -643,6 +643,8 @@ def _priority(value: Any, where: str) -> Priority:
         factors = f"{weight}_factors"
         if bool(found.get(weight)) != bool(found.get(factors) and max(found[factors].values()) > 0):
             raise SwflowError(f"{where}: {weight} is a weight, and {factors} says of what; give both, or none")
+    if 0 < found.get("calc_period", 0) < 1:
+        raise SwflowError(f"{where}: calc_period: {shown(found['calc_period'])}; expected 0, or at least 1 second")
     for name, weight in _OF_WEIGHT.items():
         if found.get(name) and not found.get(weight):
             raise SwflowError(f"{where}: {name}: {weight} is 0; set it, or leave {name} out")

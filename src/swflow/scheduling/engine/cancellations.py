@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from swflow.scheduling.state.accounts import leave_line
 from swflow.scheduling.state.changes import dequeue
 from swflow.scheduling.state.heap import ELEMENT, pop, push
 from swflow.scheduling.state.layout import State
@@ -50,6 +51,7 @@ def withdraw(state: State, item: int) -> None:
     """Remove a job from the queue, and its reservation from the plan."""
     counts, agenda, queue_plan, job = state.counts[0], state.agenda[0], state.queue_plan[0], state.jobs[item]
     dequeue(state, item)
+    leave_line(state.usage, item)
     counts.demand -= job.processors
     agenda.full = 1
     queue_plan.kept = 0

@@ -55,7 +55,12 @@ def new_states(problem: Problem) -> tuple[list[State], list[tuple[np.ndarray, np
         "predicted": predicted,
         "attributes": np.full((1, 5), np.nan) if attributes is None else attributes,
         "shapes": shapes,
-        "usage": new_usage(problem.accounts, items.job if items.first.size else None, items.submit.min(initial=0.0)),
+        "usage": new_usage(
+            problem.accounts,
+            items.job if items.first.size else None,
+            items.submit.min() if count else 0.0,
+            (policy.priority or {}).get("calc_period", 0),
+        ),
         "demands": items.demands,
         "slots": problem.slots,
     }

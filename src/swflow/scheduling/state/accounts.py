@@ -6,10 +6,11 @@ from typing import NamedTuple
 import numpy as np
 
 from swflow.compiled.kernel import record
-from swflow.scheduling.state.fair_tree import NO_TREE, FairTree, rank_users, spread_usage
+from swflow.scheduling.state.fair_tree import NO_TREE, FairTree, add_up, rank_users, set_effective, spread_usage
 
 #: An account: processor-seconds used up to ``since``, decayed and in units of the half-life if there is one; its
-#: running processors since then; its last computed share of the usage of all, and the time of that.
+#: running processors since then; its last computed share of the usage of all, and the time of that. If usage is
+#: computed in periods, it is that of `compute_usage`, and ``since`` is infinite.
 ACCOUNT = record("seconds since share at", "processors")
 
 #: Running jobs and processors of an account at one machine, and their limits; the jobs ``tested`` in a cycle.
@@ -48,13 +49,16 @@ class Usage(NamedTuple):
     variables: np.ndarray  # the variables of `Owners`; one row of NaN if there are none
     limits: np.ndarray  # the limits; empty if there are none
     tree: FairTree  # with rows of the accounts
+    line: np.ndarray  # the submitted jobs in order of their numbers; empty unless usage is computed in periods
+    over: np.ndarray  # whether each job has ended or left the queue, which removes it from the line later
+    periods: np.ndarray  # the number of jobs in the line, and of the periods that have passed
 
 
-def new_usage(owners: Owners | None, items: np.ndarray | None, since: float) -> Usage:
+def new_usage(owners: Owners | None, items: np.ndarray | None, since: float, period: float = 0.0) -> Usage:
     """Return accounts without usage, from the time ``since`` on, without limits; ``items`` has the job of each item."""
-    none = np.zeros(0, LIMIT)
+    none, line = np.zeros(0, LIMIT), (np.empty(0, np.int64), np.empty(0, np.bool_), np.zeros(2, np.int64))
     if owners is None:
-        return Usage(np.zeros(0, ACCOUNT), np.empty((0, 4), np.int64), np.full((1, 3), np.nan), none, NO_TREE)
+        return Usage(np.zeros(0, ACCOUNT), np.empty((0, 4), np.int64), np.full((1, 3), np.nan), none, NO_TREE, *line)
     sizes = owners.numbers.max(axis=0, initial=-1) + 1
     rows = np.where(owners.numbers < 0, -1, owners.numbers + 1 + np.cumsum(sizes) - sizes)
     count = 1 + sizes.sum()
@@ -66,10 +70,14 @@ def new_usage(owners: Owners | None, items: np.ndarray | None, since: float) -> 
     nodes["row"][nodes["row"] >= 0] += count
     count = nodes["row"].max(initial=count - 1) + 1
     accounts = np.zeros(count, ACCOUNT)
-    accounts["since"], accounts["at"] = since, -np.inf
+    accounts["since"], accounts["at"] = np.inf if period else since, -np.inf
     chosen = slice(None) if items is None else items
     leaf = tree.leaf[chosen] if tree.leaf.size else tree.leaf
-    return Usage(accounts, rows[chosen], owners.variables[chosen], none, tree._replace(leaf=leaf, nodes=nodes))
+    rows, tree = rows[chosen], tree._replace(leaf=leaf, nodes=nodes)
+    if period:
+        passed = math.floor(since / period) - 1
+        line = np.empty(len(rows), np.int64), np.zeros(len(rows), np.bool_), np.array([0, passed])
+    return Usage(accounts, rows, owners.variables[chosen], none, tree, *line)
 
 
 def limits_of(most: np.ndarray | None) -> np.ndarray:
@@ -125,7 +133,8 @@ def of_tree(usage: Usage, item: int, now: float, half_life: float) -> tuple[floa
         for node in range(tree.nodes.size):
             tree.nodes[node].usage = share_of(usage.accounts, tree.nodes[node].row, now, half_life)
         rank_users(tree)
-        spread_usage(tree)
+        if usage.line.size == 0:
+            spread_usage(tree)
     leaf = tree.nodes[tree.leaf[item]]
     return leaf.factor, leaf.effective / leaf.entitled if leaf.entitled > 0 else np.inf
 
@@ -135,22 +144,11 @@ def without_tree(usage: Usage, item: int, now: float, half_life: float) -> tuple
     return 0.0, np.inf
 
 
-def _book(accounts: np.ndarray, row: int, now: float, clock: tuple[float, float, float], processors: int) -> None:
-    """
-    Change the number of an account's running processors from now on.
-
-    ``clock`` is the half-life, the time from whose usage priorities are computed until later, and that from which on
-    the usage of a job that ends is not counted (`book_use`).
-    """
-    half_life, computed, counted = clock
+def _book(accounts: np.ndarray, row: int, now: float, half_life: float, processors: int) -> None:
+    """Change the number of an account's running processors from now on."""
     if row >= 0:
-        if computed < now:
-            share_of(accounts, row, computed, half_life)
         one = accounts[row]
         one.seconds = _used(accounts, row, now, half_life)
-        if counted < now:
-            lost = now - counted if half_life == np.inf else 1.0 - math.exp2(-(now - counted) / half_life)
-            one.seconds = max(0.0, one.seconds + processors * lost)
         one.since = now
         one.processors += processors
 
@@ -160,25 +158,126 @@ def computed_at(now: float, period: float) -> float:
     return math.floor(now / period) * period if period > 0 else now
 
 
-def book_use(
-    usage: Usage, item: int, now: float, half_life: float, period: float, jobs: int, processors: int, counted: float
-) -> None:
-    """
-    Count a start (1 job and its processors) or an end (-1 and minus its processors).
+def _rows_of(usage: Usage, item: int) -> tuple[int, int, int, int]:
+    """Return the accounts whose usage a job adds to: of all, its user, its group, and its user in its group."""
+    tree = usage.tree
+    leaf = tree.leaf[item] if tree.leaf.size > 0 else -1
+    own = tree.nodes[leaf].row if leaf >= 0 else -1
+    return _ALL, usage.rows[item, OF_USER], usage.rows[item, OF_GROUP], own
 
-    The usage of a job that ends is not counted from the time ``counted`` on.
-    """
-    clock = half_life, computed_at(now, period), counted
-    _book(usage.accounts, _ALL, now, clock, processors)
-    _book(usage.accounts, usage.rows[item, OF_USER], now, clock, processors)
-    _book(usage.accounts, usage.rows[item, OF_GROUP], now, clock, processors)
-    if usage.tree.leaf.size > 0 and usage.tree.leaf[item] >= 0:
-        _book(usage.accounts, usage.tree.nodes[usage.tree.leaf[item]].row, now, clock, processors)
+
+def book_use(usage: Usage, item: int, now: float, half_life: float, jobs: int, processors: int) -> None:
+    """Count a start (1 job and its processors) or an end (-1 and minus its processors)."""
+    if usage.line.size == 0:
+        for row in _rows_of(usage, item):
+            _book(usage.accounts, row, now, half_life, processors)
     if usage.limits.size > 0:
         for row in usage.rows[item]:
             if row >= 0:
                 usage.limits[row].jobs += jobs
                 usage.limits[row].processors += processors
+
+
+# -- usage in periods
+
+
+def _add(usage: Usage, item: int, begin: float, start: float, end: float, processors: int, half_life: float) -> None:
+    """
+    Add a job's usage from the beginning of a period, or its start, to an end.
+
+    All of it decays as its first second (`_apply_new_usage` in Slurm's priority_multifactor.c).
+    """
+    seconds = end - max(start, begin)
+    used = processors * seconds * max(0.0, 1.0 - 0.693 / half_life) ** seconds
+    for row in _rows_of(usage, item):
+        if row >= 0:
+            usage.accounts[row].seconds += used
+
+
+def _set_user(usage: Usage, item: int) -> None:
+    """Compute the effective usage of a job's user from the usage that is counted now, unless it is computed."""
+    tree, whole = usage.tree, usage.accounts[_ALL].seconds
+    if tree.leaf.size > 0 and tree.leaf[item] >= 0:
+        leaf = tree.leaf[item]
+        one = tree.nodes[leaf]
+        if np.isnan(one.effective):
+            one.usage = usage.accounts[one.row].seconds / whole if whole > 0 else 0.0
+            set_effective(tree.nodes, leaf)
+
+
+def _forget_users(usage: Usage) -> None:
+    """Compute the effective usage of accounts, and forget that of users."""
+    nodes, whole = usage.tree.nodes, usage.accounts[_ALL].seconds
+    for node in range(nodes.size):
+        row = nodes[node].row
+        nodes[node].usage = usage.accounts[row].seconds / whole if row >= 0 and whole > 0 else 0.0
+    add_up(usage.tree)
+    spread_usage(usage.tree)
+    for node in range(nodes.size):
+        if nodes[node].end < 0:
+            nodes[node].effective = np.nan
+
+
+def compute_usage(usage: Usage, jobs: np.ndarray, now: float, half_life: float, period: float) -> None:
+    """
+    Compute usage at the ends of the periods until now, before other events at these times.
+
+    Usage decays at once, and then that of each running job is added, in the order of the jobs. Accounts have the
+    effective usage from before that; users have that at their first queued job in this order, or at their next
+    submission (`_decay_thread` and `_get_fairshare_priority` in Slurm's priority_multifactor.c).
+    """
+    if usage.line.size == 0:
+        return
+    line, periods = usage.line, usage.periods
+    kept = max(0.0, 1.0 - 0.693 / half_life) ** period
+    while periods[1] < math.floor(now / period):
+        begin, end = periods[1] * period, (periods[1] + 1) * period
+        periods[1] += 1
+        _forget_users(usage)
+        for row in range(usage.accounts.size):
+            usage.accounts[row].seconds *= kept
+        left = 0
+        for place in range(periods[0]):
+            item = line[place]
+            if usage.over[item]:
+                continue
+            line[left] = item
+            left += 1
+            if np.isnan(jobs[item].start):
+                _set_user(usage, item)
+            else:
+                _add(usage, item, begin, jobs[item].start, end, jobs[item].processors, half_life)
+        periods[0] = left
+
+
+def submit_use(usage: Usage, item: int) -> None:
+    """Add a submitted job to the line."""
+    if usage.line.size > 0:
+        line, place = usage.line, usage.periods[0]
+        while place > 0 and line[place - 1] > item:
+            line[place] = line[place - 1]
+            place -= 1
+        line[place] = item
+        usage.periods[0] += 1
+        _set_user(usage, item)
+
+
+def end_use(
+    usage: Usage, item: int, start: float, now: float, processors: int, half_life: float, period: float
+) -> None:
+    """Add the usage since the last period of a job that has ended (`priority_p_job_end`)."""
+    if usage.line.size == 0:
+        return
+    begin = usage.periods[1] * period
+    for row in _rows_of(usage, item):
+        share_of(usage.accounts, row, begin, half_life)  # priorities until the next period are by the usage before
+    _add(usage, item, begin, start, now, processors, half_life)
+
+
+def leave_line(usage: Usage, item: int) -> None:
+    """Remove a job that has ended or left the queue from the line."""
+    if usage.line.size > 0:
+        usage.over[item] = True
 
 
 # -- limits

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from swflow.scheduling.state.accounts import at_limit, book_use, computed_at
+from swflow.scheduling.state.accounts import at_limit, book_use, compute_usage, end_use, leave_line, submit_use
 from swflow.scheduling.state.heap import pop, push
 from swflow.scheduling.state.layout import CONSERVATIVE, State
 from swflow.scheduling.state.operations import end_of, extend, longest, move_on, occupy, release
@@ -18,6 +18,7 @@ INCREMENTS = np.array([60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 1800
 def advance(state: State, now: float) -> None:
     """Advance the machine's clock to ``now``."""
     move_on(state, now)
+    compute_usage(state.usage, state.jobs, now, state.options[0].half_life, state.options[0].calc_period)
     if state.options[0].windows:
         windows = state.windows[0]
         while windows.begun < state.window_starts.size and state.window_starts[windows.begun].time <= now:
@@ -49,6 +50,7 @@ def arrive(state: State, item: int) -> None:
     put(state.queue, job.rank, width, first)
     if not options.one_tree:
         put(state.backfill_queue, job.backfill_rank, width, length)
+    submit_use(state.usage, item)
     insert_sorted(state, item, job.submit)
     counts.queued += 1
     counts.demand += state.shapes[item].processors if options.shapes else job.processors
@@ -70,8 +72,10 @@ def complete(state: State, now: float) -> None:
     counts.demand -= job.processors
     agenda.full = 1
     if options.accounts:
-        counted = max(job.start, computed_at(now, options.calc_period)) if options.whole_periods else now
-        book_use(state.usage, item, now, options.half_life, options.calc_period, -1, -job.processors, counted)
+        book_use(state.usage, item, now, options.half_life, -1, -job.processors)
+        leave_line(state.usage, item)
+        if not options.whole_periods:
+            end_use(state.usage, item, job.start, now, job.processors, options.half_life, options.calc_period)
     if now < job.planned_end:
         agenda.ended_early = 1
     release(state, item, now)
@@ -112,7 +116,7 @@ def begin(state: State, item: int, now: float) -> None:
     occupy(state, item, now)
     counts.busy += job.processors
     if options.accounts:
-        book_use(state.usage, item, now, options.half_life, options.calc_period, 1, job.processors, now)
+        book_use(state.usage, item, now, options.half_life, 1, job.processors)
     counts.running = push(state.running, counts.running, now + job.run, item)
     if options.corrects:
         counts.predicted = push(state.predictions, counts.predicted, job.planned_end, item)

@@ -82,6 +82,15 @@ NO_TREE = FairTree(
 )
 
 
+def add_up(tree: FairTree) -> int:
+    """Compute the usage of accounts from that of users; return the number of users."""
+    nodes, users = tree.nodes, 0
+    for node in range(nodes.size - 1, 0, -1):
+        nodes[nodes[node].above].usage += nodes[node].usage
+        users += nodes[node].end < 0
+    return users
+
+
 def rank_users(tree: FairTree) -> None:
     """
     Compute the factors of users from the usage of the leaves.
@@ -91,11 +100,7 @@ def rank_users(tree: FairTree) -> None:
     "Fair Tree: fairshare algorithm for Slurm", Slurm User Group 2014; slurm.schedmd.com/fair_tree.html).
     """
     nodes, stack = tree.nodes, tree.stack
-    users = 0
-    for node in range(nodes.size - 1, 0, -1):
-        nodes[nodes[node].above].usage += nodes[node].usage
-        users += nodes[node].end < 0
-    rank = left = users
+    rank = left = users = add_up(tree)
     top = _stack(tree, _line_up(tree, 0, 0), 0, 0)
     while top > 0:
         top -= 1
@@ -114,19 +119,23 @@ def rank_users(tree: FairTree) -> None:
 
 
 def spread_usage(tree: FairTree) -> None:
+    """Compute the effective usage of accounts and users, after `add_up`."""
+    for node in range(1, tree.nodes.size):
+        set_effective(tree.nodes, node)
+
+
+def set_effective(nodes: np.ndarray, node: int) -> None:
     """
-    Compute the effective usage of accounts and users, after `rank_users`.
+    Compute the effective usage of an account or user from that of the account above it.
 
     Effective usage is the usage as a part of all, to which a user or an account adds its share of what the account
     above used more. It is the usage itself for those at the top (SchedMD, "Classic Fairshare Algorithm",
     slurm.schedmd.com/classic_fair_share.html; `_set_assoc_usage_efctv` in Slurm's priority_multifactor.c).
     """
-    nodes = tree.nodes
-    for node in range(1, nodes.size):
-        one = nodes[node]
-        one.effective = one.usage / nodes[0].usage if nodes[0].usage > 0 else 0.0
-        if one.above > 0:
-            one.effective += (nodes[one.above].effective - one.effective) * one.share
+    one = nodes[node]
+    one.effective = one.usage
+    if one.above > 0:
+        one.effective += (nodes[one.above].effective - one.usage) * one.share
 
 
 def _line_up(tree: FairTree, account: int, size: int) -> int:
