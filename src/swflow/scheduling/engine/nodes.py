@@ -10,6 +10,8 @@ from swflow.scheduling.machine.nodes import (
     KEPT,
     NodeState,
     choose_nodes,
+    find_occupied,
+    is_disjoint,
     keep,
     look_ahead,
     most_usable,
@@ -78,9 +80,10 @@ def serve_cycle_on_nodes(state: State, now: float) -> None:
     _open_table(state, clock)
     tested, head = 0, state.machine.head[0]
     head.taken = head.passed = head.hopeful = 0
+    head.reached = -1
     forget_tests(state.usage)
     start_search(state, 0)
-    while tested < options.reservations and _has_hope(state, now, clock):
+    while tested < options.reservations and _has_hope(state, now, clock, options.reservations - tested):
         item = state.planned[head.passed]
         head.passed += 1
         if options.limits and at_limit(state.usage, item, 0):
@@ -224,12 +227,11 @@ def _find_usable(machine: NodeState, item: int, slot: int, end: float, needed: i
 # -- early ends of a cycle
 
 
-def _has_hope(state: State, now: float, clock: float) -> bool:
+def _has_hope(state: State, now: float, clock: float, tests: int) -> bool:
     """
     Return whether there is a job to test next, and it or a later one may start: otherwise reservations have no effect.
 
-    Jobs are taken from the queue into ``planned`` of the state. How many of them will be tested is unknown, since those
-    without a usable node do not count.
+    Jobs are taken from the queue into ``planned`` of the state, and at most ``tests`` of them are tested.
     """
     options, head, planned = state.options[0], state.machine.head[0], state.planned
     head.hopeful = max(head.hopeful, head.passed)
@@ -237,7 +239,7 @@ def _has_hope(state: State, now: float, clock: float) -> bool:
         while head.hopeful < head.taken:
             item = planned[head.hopeful]
             if _may_start(state, item, clock) and not (options.limits and at_limit(state.usage, item, 0)):
-                return True
+                return head.hopeful == head.reached or _is_within_reach(state, tests)
             head.hopeful += 1
         may_any = False
         for partition in range(state.machine.bounded.size):
@@ -247,6 +249,28 @@ def _has_hope(state: State, now: float, clock: float) -> bool:
             return False
         planned[head.taken] = item
         head.taken += 1
+
+
+def _is_within_reach(state: State, tests: int) -> bool:
+    """
+    Return whether the first job that may start may be among those that are tested.
+
+    A job without a usable node does not count as tested. Nodes that are occupied in the window are always usable,
+    because no job reserves them.
+    """
+    options, machine = state.options[0], state.machine
+    head = machine.head[0]
+    head.reached = head.hopeful
+    if options.of_user:
+        return True
+    for k in range(head.passed, head.hopeful):
+        item = state.planned[k]
+        has_usable = not is_disjoint(machine.members[machine.partition[item]], machine.occupied)
+        if has_usable and not (options.limits and at_limit(state.usage, item, 0)):
+            tests -= 1
+        if tests == 0:
+            return False
+    return True
 
 
 def _may_start(state: State, item: int, clock: float) -> bool:
@@ -315,6 +339,7 @@ def _open_table(state: State, clock: float) -> None:
     machine.stale[:] = True
     assign(machine.unreserved[0], machine.members[machine.closed.size - 1])
     machine.head[0].slots = 1
+    find_occupied(machine, clock + options.window)
 
 
 def _is_unreserved(state: State, begin: float, end: float) -> bool:

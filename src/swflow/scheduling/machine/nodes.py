@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from swflow.compiled.kernel import record
-from swflow.scheduling.machine.allocation import EMPTY, ONE, assign, clear, fill, lowest, ones, size_of
+from swflow.scheduling.machine.allocation import EMPTY, ONE, assign, clear, fill, lowest, ones, remove, size_of
 from swflow.scheduling.nodes import Nodes
 from swflow.scheduling.state import operations
 from swflow.scheduling.state.layout import State
@@ -43,9 +43,9 @@ BOUND = record("until", "free")
 
 #: The number of jobs in ``ends``, of chosen parts and of slots, the first spare part, the processors of the largest
 #: node, and how many ``releases`` are before the start of a job by `would_start`. In a cycle, the numbers of jobs that
-#: were taken from the queue and that were tested, and the first that may start. The number of ``releases`` is -1 if
-#: they must be listed anew.
-HEAD = record("", "releases running chosen slots spare largest ended taken passed hopeful")
+#: were taken from the queue and that were tested, the first that may start, and the last such one that is known to be
+#: within reach. The number of ``releases`` is -1 if they must be listed anew.
+HEAD = record("", "releases running chosen slots spare largest ended taken passed hopeful reached")
 
 #: Seconds between the barriers to which the first group of ends is aligned, and the span of this group; and the time
 #: that a job takes to end beyond its limit (`_will_run_test` and `_guess_job_end` in
@@ -79,6 +79,7 @@ class NodeState(NamedTuple):
     bounded: np.ndarray  # scratch: the number of bounds of each partition
     stale: np.ndarray  # scratch: whether reservations or starts followed the bounds of each partition
     unreserved: np.ndarray  # the set of nodes that are not reserved in each slot
+    occupied: np.ndarray  # the set of nodes that have no free processors in the window of a cycle
 
 
 def new_node_state(nodes: Nodes, jobs: int, most_slots: int) -> NodeState:
@@ -118,6 +119,7 @@ def new_node_state(nodes: Nodes, jobs: int, most_slots: int) -> NodeState:
         bounded=np.zeros(len(sets), np.int64),
         stale=np.zeros(len(sets), np.bool_),
         unreserved=np.zeros((slots, words), np.uint64),
+        occupied=np.zeros(words, np.uint64),
     )
 
 
@@ -128,6 +130,14 @@ def keep(nodes: np.ndarray, other: np.ndarray) -> None:
     """Remove the nodes that are not in another set from a set."""
     for word in range(nodes.size):
         nodes[word] &= other[word]
+
+
+def is_disjoint(nodes: np.ndarray, others: np.ndarray) -> bool:
+    """Return whether no node is in both sets."""
+    for word in range(nodes.size):  # noqa: SIM110
+        if nodes[word] & others[word] != EMPTY:
+            return False
+    return True
 
 
 def most_usable(machine: NodeState) -> int:
@@ -351,6 +361,18 @@ def _list_releases(machine: NodeState) -> None:
             machine.released[size - 1] |= ONE << np.uint64(node & 63)
             part = parts[part].next
     head.releases = size
+
+
+def find_occupied(machine: NodeState, until: float) -> None:
+    """Find the nodes that have no free processors until a time, by the planned ends of running jobs."""
+    assign(machine.occupied, machine.members[machine.closed.size - 1])
+    remove(machine.occupied, machine.idle)
+    if machine.head[0].releases < 0:
+        _list_releases(machine)
+    for place in range(machine.head[0].releases):
+        if machine.releases[place].time > until:
+            break
+        machine.occupied[machine.releases[place].word] &= ~machine.released[place]
 
 
 def look_ahead(machine: NodeState) -> None:
