@@ -108,7 +108,8 @@ def _plan(state: State, item: int, now: float, clock: float) -> int:
     The job is tested at the time of the cycle. If it would start only after other nodes are no longer reserved, it is
     tested again at that time.
     """
-    machine, job, found = state.machine, state.jobs[item], _UNTESTED
+    machine, job = state.machine, state.jobs[item]
+    found = _TESTED if _has_occupied(machine, item) else _UNTESTED
     slots, slot, earliest = machine.slots, _slot_at(machine, clock), clock
     window = clock + state.options[0].window
     while True:
@@ -191,18 +192,18 @@ def _next_gain(machine: NodeState, item: int, slot: int, end: float) -> int:
     """Return the first slot from one on, and until a time, after which another node is not reserved; -1 if none."""
     slots, members = machine.slots, machine.members[machine.partition[item]]
     while slots[slot].next > 0:
-        following_slot = slots[slot].next
-        if slots[slot].gains and _gains(machine, slot, following_slot, members):
+        if slots[slot].gains > 0 and _gains(machine, slot, members):
             return slot
         if slots[slot].begin > end:
             break
-        slot = following_slot
+        slot = slots[slot].next
     return -1
 
 
-def _gains(machine: NodeState, slot: int, other: int, members: np.ndarray) -> bool:
-    """Return whether some of these nodes are reserved in a slot, but not in another."""
-    for word in range(members.size):
+def _gains(machine: NodeState, slot: int, members: np.ndarray) -> bool:
+    """Return whether some of these nodes are reserved in a slot, but not in the next one."""
+    other = machine.slots[slot].next
+    for word in range(machine.slots[slot].gains - 1, members.size):
         if members[word] & machine.unreserved[other, word] & ~machine.unreserved[slot, word] != EMPTY:
             return True
     return False
@@ -222,6 +223,11 @@ def _find_usable(machine: NodeState, item: int, slot: int, end: float, needed: i
         if slot == 0:
             break
     return last
+
+
+def _has_occupied(machine: NodeState, item: int) -> bool:
+    """Return whether a job may use nodes that are occupied in the window; no job reserves these."""
+    return not is_disjoint(machine.members[machine.partition[item]], machine.occupied)
 
 
 # -- early ends of a cycle
@@ -255,8 +261,7 @@ def _is_within_reach(state: State, tests: int) -> bool:
     """
     Return whether the first job that may start may be among those that are tested.
 
-    A job without a usable node does not count as tested. Nodes that are occupied in the window are always usable,
-    because no job reserves them.
+    Of the jobs before it, those without a usable node do not count as tested.
     """
     options, machine = state.options[0], state.machine
     head = machine.head[0]
@@ -265,8 +270,7 @@ def _is_within_reach(state: State, tests: int) -> bool:
         return True
     for k in range(head.passed, head.hopeful):
         item = state.planned[k]
-        has_usable = not is_disjoint(machine.members[machine.partition[item]], machine.occupied)
-        if has_usable and not (options.limits and at_limit(state.usage, item, 0)):
+        if _has_occupied(machine, item) and not (options.limits and at_limit(state.usage, item, 0)):
             tests -= 1
         if tests == 0:
             return False
@@ -387,10 +391,13 @@ def _reserve(state: State, begin: float, end: float) -> None:
 
 
 def _note_gains(machine: NodeState, slot: int) -> None:
-    """Note whether nodes are not reserved in the slot after a slot that are reserved in it."""
-    following_slot = machine.slots[slot].next
-    is_less = is_within(machine.unreserved[following_slot], machine.unreserved[slot])
-    machine.slots[slot].gains = following_slot > 0 and not is_less
+    """Note the first word of nodes that are reserved in a slot, but not in the next one."""
+    one, other = machine.slots[slot], machine.slots[slot].next
+    one.gains = 0
+    for word in range(machine.occupied.size):
+        if other > 0 and machine.unreserved[other, word] & ~machine.unreserved[slot, word] != EMPTY:
+            one.gains = word + 1
+            break
 
 
 def _split(state: State, slot: int, time: float) -> None:

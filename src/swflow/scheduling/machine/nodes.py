@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from swflow.compiled.kernel import record
-from swflow.scheduling.machine.allocation import EMPTY, ONE, assign, clear, fill, lowest, ones, remove, size_of
+from swflow.scheduling.machine.allocation import EMPTY, ONE, assign, clear, fill, lowest, ones, remove
 from swflow.scheduling.nodes import Nodes
 from swflow.scheduling.state import operations
 from swflow.scheduling.state.layout import State
@@ -27,8 +27,9 @@ RELEASE = record("time", "job word processors")
 #: Consecutive nodes with free processors, and the number of these.
 RUN = record("", "first last processors")
 
-#: A slot of a cycle's table: a time span in which the same nodes are not reserved, the ``next`` slot, 0 for none,
-#: whether that has nodes that this one has not, and the number of failures that were noted.
+#: A slot of a cycle's table: a time span in which the same nodes are not reserved, the ``next`` slot, 0 for none, the
+#: number of the first word, from 1 on, of nodes that are reserved in it but not in the next one, 0 for none, and the
+#: number of failures that were noted.
 SLOT = record("begin end", "next gains failures")
 
 #: A job of a partition with some processors that would end at a time cannot start from the begin of a slot ``until``
@@ -141,8 +142,11 @@ def is_disjoint(nodes: np.ndarray, others: np.ndarray) -> bool:
 
 
 def most_usable(machine: NodeState) -> int:
-    """Return at least as many processors as the usable nodes have, by their number."""
-    return machine.head[0].largest * size_of(machine.usable)
+    """Return at least as many processors as the usable nodes can have in the window of a cycle, by their number."""
+    nodes = 0
+    for word in range(machine.usable.size):
+        nodes += ones(machine.usable[word] & ~machine.occupied[word])
+    return machine.head[0].largest * nodes
 
 
 def total(processors: np.ndarray, nodes: np.ndarray, others: np.ndarray) -> int:
