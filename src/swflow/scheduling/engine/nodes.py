@@ -10,11 +10,12 @@ from swflow.scheduling.machine.nodes import (
     KEPT,
     NodeState,
     choose_nodes,
+    find_occupied,
+    is_disjoint,
     keep,
     look_ahead,
-    may_suffice,
+    most_usable,
     total,
-    would_fit,
     would_start,
 )
 from swflow.scheduling.state.accounts import at_limit, forget_tests, may_test
@@ -79,9 +80,10 @@ def serve_cycle_on_nodes(state: State, now: float) -> None:
     _open_table(state, clock)
     tested, head = 0, state.machine.head[0]
     head.taken = head.passed = head.hopeful = 0
+    head.reached = -1
     forget_tests(state.usage)
     start_search(state, 0)
-    while tested < options.reservations and _has_hope(state, now, clock):
+    while tested < options.reservations and _has_hope(state, now, clock, options.reservations - tested):
         item = state.planned[head.passed]
         head.passed += 1
         if options.limits and at_limit(state.usage, item, 0):
@@ -106,30 +108,35 @@ def _plan(state: State, item: int, now: float, clock: float) -> int:
     The job is tested at the time of the cycle. If it would start only after other nodes are no longer reserved, it is
     tested again at that time.
     """
-    machine, job, found = state.machine, state.jobs[item], _UNTESTED
+    machine, job = state.machine, state.jobs[item]
+    found = _TESTED if _has_occupied(machine, item) else _UNTESTED
     slots, slot, earliest = machine.slots, _slot_at(machine, clock), clock
+    window = clock + state.options[0].window
     while True:
-        gain = _next_gain(machine, item, slot, earliest + job.planned)
+        end = earliest + job.planned
+        gain = _next_gain(machine, item, slot, end)
         later = slots[gain].end if gain >= 0 else np.inf
         at_begin = earliest == max(slots[slot].begin, clock)
-        if found == _UNTESTED or not at_begin or not _fails(machine, slot, item, job.processors, job.planned, later):
-            needed, until = job.processors if found == _TESTED else 1, np.inf
-            _find_usable(machine, item, slot, earliest + job.planned, needed)
-            if may_suffice(machine, needed):
-                found, needed, until = _TESTED, job.processors, later
+        fails = at_begin and _fails(machine, slot, item, job.processors, end, later)
+        if found == _UNTESTED or not fails:
+            needed = job.processors if found == _TESTED else 1
+            last = _find_usable(machine, item, slot, end, needed)
+            most = most_usable(machine)
+            if most >= needed:
+                found = _TESTED
                 if is_limited(state, item):
                     break
-                if would_fit(machine, job.processors, later):
-                    until = -np.inf
-                    start = max(would_start(state, job.processors, clock), earliest)
-                    if start <= later:
+                if most >= job.processors and not fails:
+                    start, most = would_start(state, job.processors, clock, min(later, window))
+                    start = max(start, earliest)
+                    if start <= min(later, window):
                         found = _start_or_reserve(state, item, now, clock, start)
                         if found != _OVERLAPS:
                             break
                         slot, earliest, found = _slot_at(machine, start), start, _TESTED
                         continue
-            if at_begin:
-                _note_failure(machine, slot, item, needed, job.planned, until)
+            if at_begin and most < job.processors:
+                _note_failure(machine, slot, item, most + 1, slots[last].begin, later)
         if gain < 0:
             break
         slot, earliest = slots[gain].next, later
@@ -142,7 +149,7 @@ def _start_or_reserve(state: State, item: int, now: float, clock: float, start: 
     if start <= clock:
         choose_nodes(machine, machine.free, job.processors)
         begin(state, item, now)
-    elif start <= clock + options.window:
+    else:
         look_ahead(machine)
         choose_nodes(machine, machine.then, job.processors)
         first, last = slot_start(state, start), slot_start(state, start + job.planned)
@@ -152,23 +159,24 @@ def _start_or_reserve(state: State, item: int, now: float, clock: float, start: 
         if machine.head[0].slots >= machine.slots.size - 1:
             return _FULL
         _reserve(state, first, last)
+    machine.stale[:] = True
     return _TESTED
 
 
-def _fails(machine: NodeState, slot: int, item: int, width: int, length: float, later: float) -> bool:
-    """Return whether a job cannot start from the begin of a slot until a time, since a smaller one could not."""
+def _fails(machine: NodeState, slot: int, item: int, width: int, end: float, later: float) -> bool:
+    """Return whether a job cannot start from the begin of a slot until a time, by the failures that are noted."""
     for k in range(min(machine.slots[slot].failures, KEPT)):
         one = machine.failures[slot, k]
-        is_smaller = width >= one.processors and length >= one.length and machine.partition[item] == one.partition
+        is_smaller = width >= one.processors and end >= one.end and machine.partition[item] == one.partition
         if is_smaller and later <= one.until:
             return True
     return False
 
 
-def _note_failure(machine: NodeState, slot: int, item: int, width: int, length: float, until: float) -> None:
-    """Note that a job cannot start from the begin of a slot until a time."""
+def _note_failure(machine: NodeState, slot: int, item: int, width: int, end: float, until: float) -> None:
+    """Note that a job of some width and end cannot start from the begin of a slot until a time."""
     one = machine.failures[slot, machine.slots[slot].failures % KEPT]
-    one.processors, one.length, one.until, one.partition = width, length, until, machine.partition[item]
+    one.processors, one.end, one.until, one.partition = width, end, until, machine.partition[item]
     machine.slots[slot].failures += 1
 
 
@@ -184,63 +192,104 @@ def _next_gain(machine: NodeState, item: int, slot: int, end: float) -> int:
     """Return the first slot from one on, and until a time, after which another node is not reserved; -1 if none."""
     slots, members = machine.slots, machine.members[machine.partition[item]]
     while slots[slot].next > 0:
-        following_slot = slots[slot].next
-        for word in range(members.size):
-            gained = machine.unreserved[following_slot, word] & ~machine.unreserved[slot, word]
-            if members[word] & gained != EMPTY:
-                return slot
+        if slots[slot].gains > 0 and _gains(machine, slot, members):
+            return slot
         if slots[slot].begin > end:
             break
-        slot = following_slot
+        slot = slots[slot].next
     return -1
 
 
-def _find_usable(machine: NodeState, item: int, slot: int, end: float, needed: int) -> None:
-    """
-    Find the nodes of a job's partition that are not reserved from a slot on until its end, inclusive.
+def _gains(machine: NodeState, slot: int, members: np.ndarray) -> bool:
+    """Return whether some of these nodes are reserved in a slot, but not in the next one."""
+    other = machine.slots[slot].next
+    for word in range(machine.slots[slot].gains - 1, members.size):
+        if members[word] & machine.unreserved[other, word] & ~machine.unreserved[slot, word] != EMPTY:
+            return True
+    return False
 
-    The search ends when they cannot have as many processors as ``needed``.
+
+def _find_usable(machine: NodeState, item: int, slot: int, end: float, needed: int) -> int:
     """
-    slots, usable = machine.slots, machine.usable
+    Find the nodes of a job's partition that are not reserved from a slot on until its end; return the last slot.
+
+    The end is inclusive. The search ends when they cannot have as many processors as ``needed``.
+    """
+    slots, usable, last = machine.slots, machine.usable, slot
     assign(usable, machine.members[machine.partition[item]])
-    while slots[slot].begin <= end and may_suffice(machine, needed):
+    while slots[slot].begin <= end and most_usable(machine) >= needed:
         keep(usable, machine.unreserved[slot])
-        slot = slots[slot].next
+        last, slot = slot, slots[slot].next
         if slot == 0:
             break
+    return last
+
+
+def _has_occupied(machine: NodeState, item: int) -> bool:
+    """Return whether a job may use nodes that are occupied in the window; no job reserves these."""
+    return not is_disjoint(machine.members[machine.partition[item]], machine.occupied)
 
 
 # -- early ends of a cycle
 
 
-def _has_hope(state: State, now: float, clock: float) -> bool:
+def _has_hope(state: State, now: float, clock: float, tests: int) -> bool:
     """
     Return whether there is a job to test next, and it or a later one may start: otherwise reservations have no effect.
 
-    Jobs are taken from the queue into ``planned`` of the state. How many of them will be tested is unknown, since those
-    without a usable node do not count.
+    Jobs are taken from the queue into ``planned`` of the state, and at most ``tests`` of them are tested.
     """
     options, head, planned = state.options[0], state.machine.head[0], state.planned
     head.hopeful = max(head.hopeful, head.passed)
-    may_any = False
-    for partition in range(state.machine.bounded.size):
-        may_any = _bound_starts(state, partition, clock) or may_any
-    while may_any:
+    while True:
         while head.hopeful < head.taken:
             item = planned[head.hopeful]
             if _may_start(state, item, clock) and not (options.limits and at_limit(state.usage, item, 0)):
-                return True
+                return head.hopeful == head.reached or _is_within_reach(state, tests)
             head.hopeful += 1
-        item = next_job(state, state.queue, now, NO_JOB - 1, 0, 0.0, 0.0)
+        may_any = False
+        for partition in range(state.machine.bounded.size):
+            may_any = _bound_starts(state, partition, clock) or may_any
+        item = next_job(state, state.queue, now, NO_JOB - 1, 0, 0.0, 0.0) if may_any else -1
         if item < 0:
             return False
         planned[head.taken] = item
         head.taken += 1
-    return False
+
+
+def _is_within_reach(state: State, tests: int) -> bool:
+    """
+    Return whether the first job that may start may be among those that are tested.
+
+    Of the jobs before it, those without a usable node do not count as tested.
+    """
+    options, machine = state.options[0], state.machine
+    head = machine.head[0]
+    head.reached = head.hopeful
+    if options.of_user:
+        return True
+    for k in range(head.passed, head.hopeful):
+        item = state.planned[k]
+        if _has_occupied(machine, item) and not (options.limits and at_limit(state.usage, item, 0)):
+            tests -= 1
+        if tests == 0:
+            return False
+    return True
 
 
 def _may_start(state: State, item: int, clock: float) -> bool:
     """Return whether a job is narrow and short enough to start on nodes that are not reserved before its end."""
+    partition = state.machine.partition[item]
+    if not _is_within_bounds(state, item, clock):
+        return False
+    if state.machine.stale[partition]:
+        _bound_starts(state, partition, clock)
+        return _is_within_bounds(state, item, clock)
+    return True
+
+
+def _is_within_bounds(state: State, item: int, clock: float) -> bool:
+    """Return whether a job is narrow and short enough to start by the bounds of its partition."""
     machine, job = state.machine, state.jobs[item]
     partition = machine.partition[item]
     for k in range(machine.bounded[partition]):
@@ -254,9 +303,11 @@ def _bound_starts(state: State, partition: int, clock: float) -> bool:
     """
     Compute the free processors of a partition's nodes without reservations until each time, while a job might fit.
 
-    Return whether there are any.
+    Return whether there are any. Bounds that are not stale remain.
     """
     machine, width = state.machine, root_of(state.queue).width
+    if not machine.stale[partition]:
+        return machine.bounded[partition] > 0
     slots, slot, size = machine.slots, 0, 0
     assign(machine.usable, machine.members[partition])
     keep(machine.usable, machine.idle)
@@ -276,7 +327,7 @@ def _bound_starts(state: State, partition: int, clock: float) -> bool:
         slot = slots[slot].next
         if slot == 0:
             break
-    machine.bounded[partition] = size
+    machine.bounded[partition], machine.stale[partition] = size, False
     return size > 0
 
 
@@ -288,9 +339,11 @@ def _open_table(state: State, clock: float) -> None:
     machine, options = state.machine, state.options[0]
     slot = machine.slots[0]
     slot.begin, slot.end, slot.next = slot_start(state, clock), slot_start(state, clock + options.window), 0
-    slot.failures = 0
+    slot.failures = slot.gains = 0
+    machine.stale[:] = True
     assign(machine.unreserved[0], machine.members[machine.closed.size - 1])
     machine.head[0].slots = 1
+    find_occupied(machine, clock + options.window)
 
 
 def _is_unreserved(state: State, begin: float, end: float) -> bool:
@@ -298,10 +351,10 @@ def _is_unreserved(state: State, begin: float, end: float) -> bool:
     machine, slot = state.machine, 0
     while True:
         one = machine.slots[slot]
-        if one.end > begin and one.begin < end and not is_within(machine.picked, machine.unreserved[slot]):
+        if one.end > begin and not is_within(machine.picked, machine.unreserved[slot]):
             return False
         slot = one.next
-        if slot == 0:
+        if slot == 0 or machine.slots[slot].begin >= end:
             return True
 
 
@@ -315,7 +368,7 @@ def _reserve(state: State, begin: float, end: float) -> None:
             return  # it starts at the end of the window
     if slots[slot].end > begin:
         _split(state, slot, begin)
-    after = 0
+    former, after = slot, 0
     while slots[slot].next > 0:
         slot = slots[slot].next
         if end < slots[slot].end:
@@ -324,14 +377,27 @@ def _reserve(state: State, begin: float, end: float) -> None:
         if end == slots[slot].end:
             after = slots[slot].next
             break
+    _note_gains(machine, former)
+    _note_gains(machine, slot)
     while True:
         slot = slots[before].next
         if slot == 0 or (before == after and after > 0):
             break
         if _is_equal(machine.unreserved[before], machine.unreserved[slot]):
             slots[before].end, slots[before].next = slots[slot].end, slots[slot].next
+            _note_gains(machine, before)
             break
         before = slot
+
+
+def _note_gains(machine: NodeState, slot: int) -> None:
+    """Note the first word of nodes that are reserved in a slot, but not in the next one."""
+    one, other = machine.slots[slot], machine.slots[slot].next
+    one.gains = 0
+    for word in range(machine.occupied.size):
+        if other > 0 and machine.unreserved[other, word] & ~machine.unreserved[slot, word] != EMPTY:
+            one.gains = word + 1
+            break
 
 
 def _split(state: State, slot: int, time: float) -> None:
@@ -340,6 +406,7 @@ def _split(state: State, slot: int, time: float) -> None:
     slots, new = machine.slots, machine.head[0].slots
     slots[new].begin, slots[new].end, slots[new].next = time, slots[slot].end, slots[slot].next
     slots[slot].end, slots[slot].next, slots[new].failures = time, new, 0
+    slots[new].gains, slots[slot].gains = slots[slot].gains, 0
     assign(machine.unreserved[new], machine.unreserved[slot])
     machine.head[0].slots += 1
 

@@ -22,7 +22,7 @@ _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 @compiled_as("ones")
-def _ones(word: Any) -> int:
+def ones(word: Any) -> int:
     """Return the number of 1 bits of a word."""
     return int(word).bit_count()
 
@@ -91,7 +91,7 @@ def size_of(bits: np.ndarray) -> int:
     """Return the number of processors of a set."""
     size = 0
     for word in range(bits.size):
-        size += _ones(bits[word])
+        size += ones(bits[word])
     return size
 
 
@@ -142,10 +142,10 @@ def _take_first(bits: np.ndarray, count: int, chosen: np.ndarray) -> None:
     index = 0
     while count > 0:
         word = bits[index]
-        ones = _ones(word)
-        if ones <= count:
+        size = ones(word)
+        if size <= count:
             chosen[index] |= word
-            count -= ones
+            count -= size
             index += 1
             continue
         while count > 0:

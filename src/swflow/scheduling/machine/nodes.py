@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from swflow.compiled.kernel import record
-from swflow.scheduling.machine.allocation import EMPTY, ONE, assign, clear, fill, lowest, size_of
+from swflow.scheduling.machine.allocation import EMPTY, ONE, assign, clear, fill, lowest, ones, remove
 from swflow.scheduling.nodes import Nodes
 from swflow.scheduling.state import operations
 from swflow.scheduling.state.layout import State
@@ -21,19 +21,20 @@ PART = record("", "node processors next")
 #: A running job by its planned end, with its first part.
 END = record("time", "job part")
 
-#: Processors of a node that are released at the planned end of a job.
-RELEASE = record("time", "job node processors")
+#: Processors of each of some nodes, of one word of a set, that are released at the planned end of a job.
+RELEASE = record("time", "job word processors")
 
 #: Consecutive nodes with free processors, and the number of these.
 RUN = record("", "first last processors")
 
-#: A slot of a cycle's table: a time span in which the same nodes are not reserved, the ``next`` slot, 0 for none, and
-#: the number of failures that were noted.
-SLOT = record("begin end", "next failures")
+#: A slot of a cycle's table: a time span in which the same nodes are not reserved, the ``next`` slot, 0 for none, the
+#: number of the first word, from 1 on, of nodes that are reserved in it but not in the next one, 0 for none, and the
+#: number of failures that were noted.
+SLOT = record("begin end", "next gains failures")
 
-#: A job of some processors and length, in a partition, cannot start in a slot or later ``until`` a time; nor can wider
-#: or longer ones, since a cycle only adds reservations.
-FAILURE = record("length until", "processors partition")
+#: A job of a partition with some processors that would end at a time cannot start from the begin of a slot ``until``
+#: another time; nor can wider or later ones, since a cycle only adds reservations.
+FAILURE = record("end until", "processors partition")
 
 #: The failures that are kept of each slot.
 KEPT = 8
@@ -43,9 +44,9 @@ BOUND = record("until", "free")
 
 #: The number of jobs in ``ends``, of chosen parts and of slots, the first spare part, the processors of the largest
 #: node, and how many ``releases`` are before the start of a job by `would_start`. In a cycle, the numbers of jobs that
-#: were taken from the queue and that were tested, and the first that may start. The number of ``releases`` is -1 if
-#: they must be listed anew.
-HEAD = record("", "releases running chosen slots spare largest ended taken passed hopeful")
+#: were taken from the queue and that were tested, the first that may start, and the last such one that is known to be
+#: within reach. The number of ``releases`` is -1 if they must be listed anew.
+HEAD = record("", "releases running chosen slots spare largest ended taken passed hopeful reached")
 
 #: Seconds between the barriers to which the first group of ends is aligned, and the span of this group; and the time
 #: that a job takes to end beyond its limit (`_will_run_test` and `_guess_job_end` in
@@ -64,7 +65,8 @@ class NodeState(NamedTuple):
     parts: np.ndarray  # the parts of all running jobs, and the spare ones
     ends: np.ndarray  # the running jobs by planned end, in whole seconds; ties go to the first job
     head: np.ndarray
-    releases: np.ndarray  # the parts of running jobs by planned end
+    releases: np.ndarray  # what running jobs release, by planned end
+    released: np.ndarray  # the nodes of each release, a word of a set
     chosen: np.ndarray  # the parts of the job that starts next
     picked: np.ndarray  # the set of their nodes
     usable: np.ndarray  # scratch: the set of nodes that a job may use
@@ -76,7 +78,9 @@ class NodeState(NamedTuple):
     failures: np.ndarray  # the last failures in each slot
     bounds: np.ndarray  # scratch: bounds on the jobs of each partition that may start in a cycle, by time
     bounded: np.ndarray  # scratch: the number of bounds of each partition
+    stale: np.ndarray  # scratch: whether reservations or starts followed the bounds of each partition
     unreserved: np.ndarray  # the set of nodes that are not reserved in each slot
+    occupied: np.ndarray  # the set of nodes that have no free processors in the window of a cycle
 
 
 def new_node_state(nodes: Nodes, jobs: int, most_slots: int) -> NodeState:
@@ -86,7 +90,8 @@ def new_node_state(nodes: Nodes, jobs: int, most_slots: int) -> NodeState:
     members = np.zeros((len(nodes.members), 8 * words), np.uint8)
     packed = np.packbits(nodes.members, axis=1, bitorder="little")
     members[:, : packed.shape[1]] = packed
-    sets = members.view(np.uint64)
+    # Partitions with the same nodes are alike; all nodes come last.
+    sets, alike = np.unique(members.view(np.uint64), axis=0, return_inverse=True)
     parts = np.zeros(min(processors, count * max(jobs, 1)) + 1, PART)
     parts["next"] = np.arange(1, parts.size + 1)
     slots, head = min(most_slots, 2 * jobs + 1) + 1, np.zeros(1, HEAD)
@@ -96,11 +101,12 @@ def new_node_state(nodes: Nodes, jobs: int, most_slots: int) -> NodeState:
         free=nodes.sizes.copy(),
         idle=sets[-1].copy(),
         members=sets,
-        partition=nodes.partition,
+        partition=alike[nodes.partition],
         parts=parts,
         ends=np.empty(min(processors, jobs) + 1, END),
         head=head,
         releases=np.empty(parts.size, RELEASE),
+        released=np.zeros(parts.size, np.uint64),
         chosen=np.zeros(count, PART),
         picked=np.zeros(words, np.uint64),
         usable=np.zeros(words, np.uint64),
@@ -112,7 +118,9 @@ def new_node_state(nodes: Nodes, jobs: int, most_slots: int) -> NodeState:
         failures=np.zeros((slots, KEPT), FAILURE),
         bounds=np.zeros((len(sets), slots), BOUND),
         bounded=np.zeros(len(sets), np.int64),
+        stale=np.zeros(len(sets), np.bool_),
         unreserved=np.zeros((slots, words), np.uint64),
+        occupied=np.zeros(words, np.uint64),
     )
 
 
@@ -125,9 +133,20 @@ def keep(nodes: np.ndarray, other: np.ndarray) -> None:
         nodes[word] &= other[word]
 
 
-def may_suffice(machine: NodeState, width: int) -> bool:
-    """Return whether the usable nodes may have enough processors for a job, by their number."""
-    return machine.head[0].largest * size_of(machine.usable) >= width
+def is_disjoint(nodes: np.ndarray, others: np.ndarray) -> bool:
+    """Return whether no node is in both sets."""
+    for word in range(nodes.size):  # noqa: SIM110
+        if nodes[word] & others[word] != EMPTY:
+            return False
+    return True
+
+
+def most_usable(machine: NodeState) -> int:
+    """Return at least as many processors as the usable nodes can have in the window of a cycle, by their number."""
+    nodes = 0
+    for word in range(machine.usable.size):
+        nodes += ones(machine.usable[word] & ~machine.occupied[word])
+    return machine.head[0].largest * nodes
 
 
 def total(processors: np.ndarray, nodes: np.ndarray, others: np.ndarray) -> int:
@@ -280,89 +299,96 @@ def _copy(ends: np.ndarray, source: int, target: int) -> None:
 # -- plans
 
 
-def would_fit(machine: NodeState, width: int, later: float) -> bool:
-    """Return whether a job fits on the usable nodes when all jobs have ended that are planned to end until a time."""
-    free, releases = total(machine.free, machine.usable, machine.idle), machine.releases
-    if machine.head[0].releases < 0:
-        _list_releases(machine)
-    for place in range(machine.head[0].releases):
-        if free >= width or releases[place].time > later:
-            break
-        free += _usable_of(machine, place)
-    return free >= width
-
-
-def _list_releases(machine: NodeState) -> None:
-    """List the parts of running jobs by planned end."""
-    head, parts, releases = machine.head[0], machine.parts, machine.releases
-    head.releases = 0
-    for place in range(head.running):
-        part = machine.ends[place].part
-        while part >= 0:
-            one = releases[head.releases]
-            one.time, one.job = machine.ends[place].time, machine.ends[place].job
-            one.node, one.processors = parts[part].node, parts[part].processors
-            head.releases += 1
-            part = parts[part].next
-
-
-def _usable_of(machine: NodeState, place: int) -> int:
-    """Return the processors that are released if their node is usable, or else 0, without a branch."""
-    one = machine.releases[place]
-    bit = (machine.usable[one.node >> 6] >> np.uint64(one.node & 63)) & ONE
-    return one.processors & -np.int64(bit)
-
-
-def would_start(state: State, width: int, clock: float) -> float:
+def would_start(state: State, width: int, clock: float, until: float) -> tuple[float, int]:
     """
-    Return the time at which a job fits on the usable nodes, by the planned ends of running jobs; infinity if never.
+    Return the time at which a job fits on the usable nodes, by the planned ends of running jobs, and their processors.
 
-    Slurm lets the jobs on these nodes end in groups, the first of 30 s and each further one of at least twice the span,
-    and tests after each whether the job fits.
+    The time is infinite if they are too few when all jobs have ended that are planned to end until a time. Slurm lets
+    the jobs on these nodes end in groups, the first of 30 s and each further one of at least twice the span, and tests
+    after each whether the job fits.
     """
     machine = state.machine
     head, releases = machine.head[0], machine.releases
     head.ended = 0
     free = total(machine.free, machine.usable, machine.idle)
     if free >= width:
-        return clock
+        return clock, free
     if head.releases < 0:
         _list_releases(machine)
-    barrier, span, place = np.inf, _FIRST_GROUP, 0
+    place, span = 0, _FIRST_GROUP
+    while place < head.releases and _usable_of(machine, place) == 0:
+        place += 1
+    first = releases[place].time
+    barrier = first + _FIRST_GROUP - (first + state.options[0].epoch) % _FIRST_GROUP
     while place < head.releases:
-        last, own = np.inf, 0  # the last end of the group, and the processors of the present job
+        last = -1  # the last release of the group
         while place < head.releases:
-            one = releases[place]
-            own += _usable_of(machine, place)
-            place += 1
-            if place < head.releases and releases[place].job == one.job:
-                continue
-            if own > 0:
-                free += own
-                last = one.time
-                if barrier == np.inf:
-                    barrier = last + _FIRST_GROUP - (last + state.options[0].epoch) % _FIRST_GROUP
-                if place < head.releases and releases[place].time > barrier + span:
+            time = releases[place].time
+            if time > until and free < width:
+                return np.inf, free
+            if time > barrier + span and last >= 0:  # the group ends if the job before has usable nodes
+                former = releases[place - 1].job
+                if releases[place].job != former and releases[last].job == former:
                     break
-            own = 0
+            own = _usable_of(machine, place)
+            free += own
+            if own > 0:
+                last = place
+            place += 1
         if free >= width:
-            head.ended = place
-            return last if last > clock else max(last + _KILL_WAIT, clock + 1)
+            head.ended, time = place, releases[last].time
+            return time if time > clock else max(time + _KILL_WAIT, clock + 1), free
         while place < head.releases and releases[place].time > barrier + span:
             span *= 2
-    return np.inf
+    return np.inf, free
+
+
+def _usable_of(machine: NodeState, place: int) -> int:
+    """Return the processors of usable nodes that are released."""
+    one = machine.releases[place]
+    return one.processors * ones(machine.usable[one.word] & machine.released[place])
+
+
+def _list_releases(machine: NodeState) -> None:
+    """List what running jobs release by planned end: consecutive parts of a job with as many processors together."""
+    head, parts, releases, size = machine.head[0], machine.parts, machine.releases, 0
+    for place in range(head.running):
+        end, part = machine.ends[place], machine.ends[place].part
+        first = size
+        while part >= 0:
+            node, processors = parts[part].node, parts[part].processors
+            if size == first or releases[size - 1].word != node >> 6 or releases[size - 1].processors != processors:
+                one = releases[size]
+                one.time, one.job, one.word, one.processors = end.time, end.job, node >> 6, processors
+                machine.released[size] = EMPTY
+                size += 1
+            machine.released[size - 1] |= ONE << np.uint64(node & 63)
+            part = parts[part].next
+    head.releases = size
+
+
+def find_occupied(machine: NodeState, until: float) -> None:
+    """Find the nodes that have no free processors until a time, by the planned ends of running jobs."""
+    assign(machine.occupied, machine.members[machine.closed.size - 1])
+    remove(machine.occupied, machine.idle)
+    if machine.head[0].releases < 0:
+        _list_releases(machine)
+    for place in range(machine.head[0].releases):
+        if machine.releases[place].time > until:
+            break
+        machine.occupied[machine.releases[place].word] &= ~machine.released[place]
 
 
 def look_ahead(machine: NodeState) -> None:
     """Compute the free processors of each usable node at the time that `would_start` returned."""
-    for index in range(machine.usable.size):
-        word = machine.usable[index]
-        while word != EMPTY:
-            node = (index << 6) + lowest(word)
-            machine.then[node] = machine.free[node]
-            word &= word - ONE
+    for node in range(machine.free.size):
+        machine.then[node] = machine.free[node]
     for place in range(machine.head[0].ended):
-        machine.then[machine.releases[place].node] += machine.releases[place].processors
+        one = machine.releases[place]
+        word = machine.usable[one.word] & machine.released[place]
+        while word != EMPTY:
+            machine.then[(one.word << 6) + lowest(word)] += one.processors
+            word &= word - ONE
 
 
 def _free_now(state: State) -> int:
@@ -371,7 +397,7 @@ def _free_now(state: State) -> int:
 
 def _find(state: State, item: int, width: int, length: float, now: float) -> float:
     assign(state.machine.usable, state.machine.members[state.machine.partition[item]])
-    return would_start(state, width, now)
+    return would_start(state, width, now, np.inf)[0]
 
 
 def _can_begin(state: State, item: int) -> bool:
