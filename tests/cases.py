@@ -377,7 +377,7 @@ def completed(site: Site, wanted: Mapping[str, str], names: Iterable[str] = ALL)
 
 
 def new_site(rng: random.Random) -> Site:
-    processors = rng.randint(1, 9)
+    processors = rng.randint(1, 12)
     nodes = rng.choice([n for n in range(1, processors + 1) if processors % n == 0])
     unit, begin = rng.choice([1.0, 1.0, 1.0, 0.25, 4096.0]), rng.choice([0.0, 0.0, -50.0, 1e6])
     return Site(rng, processors, processors // nodes, unit, begin * unit, {})
@@ -495,8 +495,10 @@ def _with_jobs(site: Site, values: dict[str, Any]) -> Case:
     table |= {name: [] for name in ("user_id", "group_id", "partition_id", "queue_id", "wait_time", "status")}
     homes = []
     submit = site.begin / unit
+    in_rounds = rng.random() < 0.5  # jobs are submitted together: some that start, then wide ones, then narrow ones
     for number in range(rng.choice([rng.randint(1, 8), rng.randint(1, 24)])):
-        submit += rng.choice([0, 0, 1, 2, 3, 7])
+        turn = number % 12 if in_rounds else -1
+        submit += rng.choice([0, 5, 20] if turn == 0 else [0] if turn > 0 else [0, 0, 1, 2, 3, 7])
         run = rng.choice([0, 1, 2, 5, 9, rng.randint(0, 40)])
         home = rng.randrange(len(sizes))
         homes.append(home)
@@ -508,7 +510,9 @@ def _with_jobs(site: Site, values: dict[str, Any]) -> Case:
         table["submit_time"].append(submit * unit)
         table["run_time"].append(run * unit)
         table["estimate"].append(max(0, run + rng.choice([0, 0, 3, 10, 70, -1, -5])) * unit)
-        table["processors"].append(rng.choice([1, most, rng.randint(1, most)]))
+        low, high = ((most + 1) // 2, most) if turn in (3, 4) else (1, max(1, most // (2 if turn < 3 else 3)))
+        widths = [rng.randint(low, high)] if in_rounds else [1, most, rng.randint(1, most)]
+        table["processors"].append(rng.choice(widths))
         table["user_id"].append(
             None if number and "unknown users" in present and rng.random() < 0.3 else rng.randint(0, 2)
         )
