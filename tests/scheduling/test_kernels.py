@@ -55,16 +55,16 @@ def test_seeded_workloads_have_the_schedule_of_the_slow_simulator(backfill: str,
 
 
 def test_backfilled_jobs_delay_no_reservation_of_several():
+    """Some jobs start, a wide one waits, and of the narrow ones behind it some delay no reservation."""
     rng = random.Random(7)
-    for _ in range(60):
-        machine, submit, jobs = rng.randint(6, 16), 0.0, []
-        for _ in range(20):
-            submit += rng.choice([0, 0, 0, 1, 4])
-            run = float(rng.choice([2, 5, 9, rng.randint(1, 40)]))
-            width = rng.choice([1, 2, 3, machine - 1, rng.randint(1, machine)])
-            jobs.append((submit, run, run + rng.choice([0, 0, 1, 7]), width, 0))
+    for _ in range(400):
+        machine, jobs = rng.randint(6, 12), []
+        for number in range(12):
+            run = float(rng.randint(1, 40))
+            low, high = (machine // 2, machine) if number == 3 else (1, machine // (2 if number < 3 else 3))
+            jobs.append((0.0, run, run + rng.choice([0, 0, 0, 1, 7]), rng.randint(low, high), 0))
         options: dict[str, Any] = {"backfill": "lookahead", "lookahead": rng.choice([2, 3, 4])}
-        options["backfill_order"] = rng.choice(["fcfs", "sjf"])
+        options |= {"backfill_order": rng.choice(["fcfs", "sjf"]), "per_event": rng.random() < 0.3}
         assert by_kernel(jobs, machine, **options) == by_naive(jobs, machine, **options), (jobs, machine, options)
 
 
