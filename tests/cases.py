@@ -478,8 +478,10 @@ def _with_jobs(site: Site, values: dict[str, Any]) -> Case:
         one in ("least-shared", "threshold")
         for one in [values["allocation"], *(cluster.get("allocation") for cluster in values["clusters"])]
     )
-    if shares or any(order in ROUNDED for order in orders):  # at 2^32 s, thirds of a second have a resolution of 1 µs
-        unit, begin = min(unit, 1.0), 0.0
+    has_cycles = values["backfill"] == "slurm" and not values["scheduler_parameters"]  # one in 30 s
+    is_rounded = shares or any(order in ROUNDED for order in orders)  # at 2^32 s, thirds of one have 1 µs
+    if is_rounded or has_cycles:
+        unit, begin = min(unit, 1.0), 0.0 if is_rounded else site.begin / unit
         values = _with_scale(values, site, unit, begin)
         site = replace(site, unit=unit, begin=begin)
     present = {name.removeprefix("column ") for name in COLUMNS if values[name]}

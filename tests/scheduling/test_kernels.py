@@ -68,6 +68,12 @@ def test_backfilled_jobs_delay_no_reservation_of_several():
         assert by_kernel(jobs, machine, **options) == by_naive(jobs, machine, **options), (jobs, machine, options)
 
 
+def test_reservations_that_begin_now_wait_for_the_completions_of_this_instant():
+    """In a pass per event, the arrival is first, while all processors are still in use."""
+    jobs = [(0.0, 10.0, 10.0, 1, 0)] * 6 + [(10.0, 1.0, 1.0, 1, 0)]
+    assert by_kernel(jobs, 3, backfill="conservative", per_event=True) == [0, 0, 0, 10, 10, 10, 20]
+
+
 def repeated(rng: random.Random, jobs: Jobs) -> Jobs:
     """Return the jobs, some of them several times in a row, as in a scaled workload."""
     return [job for job in jobs for _ in range(rng.choice([1, 1, 2, 3, 12]))]
