@@ -472,10 +472,11 @@ def plan_many(jobs: int, far: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plans_ahead, "MOST_LENGTHS", 8)
     next_place, plan_anew = map(for_python, (plans_ahead.next_place, plans_ahead.plan_anew))
     widths = np.array([rng.choice([1, 1, 2, 8, rng.randint(1, machine)]) for _ in range(jobs)])
-    lengths = np.array([float(rng.choice([5, 300, rng.randint(1, 400)])) for _ in widths])
+    lengths = np.array([float(rng.choice([5, 300, rng.randint(2, 400)])) for _ in widths])
     running, ahead, plain = (scribbled(machine, 2 * (widths.size + machine)) for _ in range(3))
     bounds = plans_ahead.new_bounds(widths, lengths)
     assert bounds.since.shape <= (6, 8)
+    lengths[::5] = 1.0  # predictions can be shorter than all that bounds are kept for
     for now in (0.0, 3.0, 40.0):
         for each in (running, plain):  # the changes of the last round remain in what is planned anew
             pass_by(each, now)
