@@ -528,6 +528,22 @@ def test_a_round_of_moves_with_few_known_sizes_finds_what_a_search_for_each_job_
     assert moved > 20 and failed > 100 and together > 1
 
 
+def test_the_most_free_processors_of_a_span_are_those_of_a_scan(small_blocks: None):
+    pass_by, add, free_at, most_free = map(for_python, (plans.advance, plans.add, plans.free_at, moves._most_free))
+    rng, plan, moments = random.Random(3), scribbled(90, 400), set[float]()
+    pass_by(plan, 0.0)
+    for _ in range(30):
+        begin, width = float(rng.randint(1, 150)), rng.randint(1, 3)
+        end = begin + rng.randint(1, 60)
+        add(plan, begin, -width)
+        add(plan, end, width)
+        moments |= {begin, end}
+    for begin in range(1, 200):
+        end = begin + rng.randint(1, 60)
+        expected = max(free_at(plan, time) for time in {begin, *(time for time in moments if begin < time < end)})
+        assert most_free(plan, begin, end) == expected, (begin, end)
+
+
 def rounds_of_moves(machine: int, turns: int) -> tuple[int, int, int]:
     """Check the moves of random rounds; return how many jobs moved, stayed, and moved together with the one before."""
     pass_by, earliest, add, begin_round, move, end_round = map(
