@@ -380,7 +380,7 @@ def completed(site: Site, wanted: Mapping[str, str], names: Iterable[str] = ALL)
 
 
 def new_site(rng: random.Random) -> Site:
-    processors = rng.randint(1, 9)
+    processors = rng.randint(1, 12)
     nodes = rng.choice([n for n in range(1, processors + 1) if processors % n == 0])
     unit, begin = rng.choice([1.0, 1.0, 1.0, 0.25, 4096.0]), rng.choice([0.0, 0.0, -50.0, 1e6])
     return Site(rng, processors, processors // nodes, unit, begin * unit, {})
@@ -481,8 +481,10 @@ def _with_jobs(site: Site, values: dict[str, Any]) -> Case:
         one in ("least-shared", "threshold")
         for one in [values["allocation"], *(cluster.get("allocation") for cluster in values["clusters"])]
     )
-    if shares or any(order in ROUNDED for order in orders):  # at 2^32 s, thirds of a second have a resolution of 1 µs
-        unit, begin = min(unit, 1.0), 0.0
+    has_cycles = values["backfill"] == "slurm" and not values["scheduler_parameters"]  # one in 30 s
+    is_rounded = shares or any(order in ROUNDED for order in orders)  # at 2^32 s, thirds of one have 1 µs
+    if is_rounded or has_cycles:
+        unit, begin = min(unit, 1.0), 0.0 if is_rounded else site.begin / unit
         values = _with_scale(values, site, unit, begin)
         site = replace(site, unit=unit, begin=begin)
     present = {name.removeprefix("column ") for name in COLUMNS if values[name]}
@@ -498,9 +500,11 @@ def _with_jobs(site: Site, values: dict[str, Any]) -> Case:
     table |= {name: [] for name in ("user_id", "group_id", "partition_id", "queue_id", "wait_time", "status")}
     homes = []
     submit = site.begin / unit
+    in_rounds = rng.random() < 0.5  # jobs are submitted together: some that start, then a wide one, then narrow ones
     for number in range(rng.choice([rng.randint(1, 8), rng.randint(1, 24)])):
-        submit += rng.choice([0, 0, 1, 2, 3, 7])
-        run = rng.choice([0, 1, 2, 5, 9, rng.randint(0, 40)])
+        turn = number % 12 if in_rounds else -1
+        submit += rng.choice([0, 5, 20] if turn == 0 else [0] if turn > 0 else [0, 0, 1, 2, 3, 7])
+        run = rng.choice([0, 1, 2, 5, 9, rng.randint(0, 40)][5 * in_rounds :])
         home = rng.randrange(len(sizes))
         homes.append(home)
         partition = home if values["dispatch"] == "partition" else rng.randint(0, 1)
@@ -511,7 +515,9 @@ def _with_jobs(site: Site, values: dict[str, Any]) -> Case:
         table["submit_time"].append(submit * unit)
         table["run_time"].append(run * unit)
         table["estimate"].append(max(0, run + rng.choice([0, 0, 3, 10, 70, -1, -5])) * unit)
-        table["processors"].append(rng.choice([1, most, rng.randint(1, most)]))
+        low, high = ((most + 1) // 2, most) if turn == 3 else (1, max(1, most // (2 if turn < 3 else 3)))
+        widths = [rng.randint(low, high)] if in_rounds else [1, most, rng.randint(1, most)]
+        table["processors"].append(rng.choice(widths))
         table["user_id"].append(
             None if number and "unknown users" in present and rng.random() < 0.3 else rng.randint(0, 2)
         )

@@ -29,9 +29,15 @@ SMALL = (
 
 #: Values of options that all cases of a group have, and other options that are drawn with them more often.
 OFTEN: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
-    "resources": ({}, ("backfill", "event_order", "resources", "column resources")),
+    "resources": (
+        {"column resources": "some"},
+        ("backfill", "reservations", "order", "backfill_order", "event_order", "resources", "unavailable"),
+    ),
     "shapes": ({}, ("shapes", "order", "backfill", "clusters", "dispatch", "resources", "prediction")),
-    "slurm": ({}, ("scheduler_parameters", "backfill", "limits", "unavailable", "priority", "resources")),
+    "slurm": (
+        {"backfill": "slurm"},
+        ("scheduler_parameters", "order", "limits", "unavailable", "priority", "resources", "column resources"),
+    ),
     "nodes": (
         {"backfill": "slurm", "nodes": "partitions"},
         ("scheduler_parameters", "order", "limits", "priority", "prediction", "estimates"),

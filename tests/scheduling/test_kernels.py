@@ -55,17 +55,23 @@ def test_seeded_workloads_have_the_schedule_of_the_slow_simulator(backfill: str,
 
 
 def test_backfilled_jobs_delay_no_reservation_of_several():
+    """Some jobs start, a wide one waits, and of the narrow ones behind it some delay no reservation."""
     rng = random.Random(7)
-    for _ in range(60):
-        machine, submit, jobs = rng.randint(6, 16), 0.0, []
-        for _ in range(20):
-            submit += rng.choice([0, 0, 0, 1, 4])
-            run = float(rng.choice([2, 5, 9, rng.randint(1, 40)]))
-            width = rng.choice([1, 2, 3, machine - 1, rng.randint(1, machine)])
-            jobs.append((submit, run, run + rng.choice([0, 0, 1, 7]), width, 0))
+    for _ in range(400):
+        machine, jobs = rng.randint(6, 12), []
+        for number in range(12):
+            run = float(rng.randint(1, 40))
+            low, high = (machine // 2, machine) if number == 3 else (1, machine // (2 if number < 3 else 3))
+            jobs.append((0.0, run, run + rng.choice([0, 0, 0, 1, 7]), rng.randint(low, high), 0))
         options: dict[str, Any] = {"backfill": "lookahead", "lookahead": rng.choice([2, 3, 4])}
-        options["backfill_order"] = rng.choice(["fcfs", "sjf"])
+        options |= {"backfill_order": rng.choice(["fcfs", "sjf"]), "per_event": rng.random() < 0.3}
         assert by_kernel(jobs, machine, **options) == by_naive(jobs, machine, **options), (jobs, machine, options)
+
+
+def test_reservations_that_begin_now_wait_for_the_completions_of_this_instant():
+    """In a pass per event, the arrival is first, while all processors are still in use."""
+    jobs = [(0.0, 10.0, 10.0, 1, 0)] * 6 + [(10.0, 1.0, 1.0, 1, 0)]
+    assert by_kernel(jobs, 3, backfill="conservative", per_event=True) == [0, 0, 0, 10, 10, 10, 20]
 
 
 def repeated(rng: random.Random, jobs: Jobs) -> Jobs:
@@ -466,10 +472,11 @@ def plan_many(jobs: int, far: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plans_ahead, "MOST_LENGTHS", 8)
     next_place, plan_anew = map(for_python, (plans_ahead.next_place, plans_ahead.plan_anew))
     widths = np.array([rng.choice([1, 1, 2, 8, rng.randint(1, machine)]) for _ in range(jobs)])
-    lengths = np.array([float(rng.choice([5, 300, rng.randint(1, 400)])) for _ in widths])
+    lengths = np.array([float(rng.choice([5, 300, rng.randint(2, 400)])) for _ in widths])
     running, ahead, plain = (scribbled(machine, 2 * (widths.size + machine)) for _ in range(3))
     bounds = plans_ahead.new_bounds(widths, lengths)
     assert bounds.since.shape <= (6, 8)
+    lengths[::5] = 1.0  # predictions can be shorter than all that bounds are kept for
     for now in (0.0, 3.0, 40.0):
         for each in (running, plain):  # the changes of the last round remain in what is planned anew
             pass_by(each, now)
@@ -519,6 +526,22 @@ def test_a_round_of_moves_with_few_known_sizes_finds_what_a_search_for_each_job_
 ):
     moved, failed, together = rounds_of_moves(machine, turns)
     assert moved > 20 and failed > 100 and together > 1
+
+
+def test_the_most_free_processors_of_a_span_are_those_of_a_scan(small_blocks: None):
+    pass_by, add, free_at, most_free = map(for_python, (plans.advance, plans.add, plans.free_at, moves._most_free))
+    rng, plan, moments = random.Random(3), scribbled(90, 400), set[float]()
+    pass_by(plan, 0.0)
+    for _ in range(30):
+        begin, width = float(rng.randint(1, 150)), rng.randint(1, 3)
+        end = begin + rng.randint(1, 60)
+        add(plan, begin, -width)
+        add(plan, end, width)
+        moments |= {begin, end}
+    for begin in range(1, 200):
+        end = begin + rng.randint(1, 60)
+        expected = max(free_at(plan, time) for time in {begin, *(time for time in moments if begin < time < end)})
+        assert most_free(plan, begin, end) == expected, (begin, end)
 
 
 def rounds_of_moves(machine: int, turns: int) -> tuple[int, int, int]:

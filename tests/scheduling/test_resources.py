@@ -233,6 +233,23 @@ def test_random_workloads_have_the_schedule_of_the_slow_simulator(backfill: str)
         assert case.by_kernel() == case.by_naive(), (seed, case)
 
 
+def test_backfilled_jobs_leave_the_resources_of_the_head():
+    """Some jobs start, one that needs much waits, and of the small ones behind it some do not delay it."""
+    rng = random.Random(4)
+    for number in range(300):
+        jobs = []
+        for place in range(12):
+            run = float(rng.randint(1, 40))
+            (low, high), wide = ((4, 9), 12) if place == 3 else ((0, 4), 5)
+            demands = (rng.randint(low, high), rng.randint(low, high) * rng.randint(0, 1))
+            planned = run + rng.choice([0, 0, 1, 7])
+            jobs.append(naive.Job(place, 0.0, run, planned, rng.randint(1, wide), demands=demands))
+        options: dict[str, Any] = {"backfill": "lookahead", "lookahead": rng.choice([1, 1, 2, 3])}
+        options |= {"order": "fcfs", "backfill_order": rng.choice(["fcfs", "sjf"]), "per_event": rng.random() < 0.3}
+        case = Case(jobs, 12, (9, 12), options)
+        assert case.by_kernel() == case.by_naive(), (number, case)
+
+
 @given(st.randoms(use_true_random=False), st.sampled_from(BACKFILLS), st.integers(1, 4))
 def test_any_workload_has_the_schedule_of_the_slow_simulator(rng: random.Random, backfill: str, most: int):
     case = random_case(rng, backfill, most, jobs=10)

@@ -199,6 +199,24 @@ def test_equals_the_slow_simulator(allocation: str, penalty: str) -> None:
     assert held_up > 0
 
 
+@pytest.mark.parametrize("penalty", list(PENALTIES))
+def test_an_overloaded_node_equals_the_slow_simulator(penalty: str) -> None:
+    """Most jobs start and end in shadows of others."""
+    generator = random.Random(penalty)
+    for _ in range(50):
+        size, rows, submit = generator.choice([3, 4, 6]), list[Row](), 0.0
+        for _ in range(7):
+            submit, run = submit + generator.randint(0, 12), float(generator.randint(1, 40))
+            rows.append((submit, run, run + generator.choice([0.0, 20.0]), 1, 0))
+        resources = naive.Resources(
+            size, [[generator.choice([1, 2, 3])] for _ in rows], [3],
+            [generator.choice([np.inf, np.inf, row[2]]) for row in rows], PENALTIES[penalty],
+            second=int(penalty == "printed"), forgets=penalty == "forgets-shadows",
+        )  # fmt: skip
+        policy = naive.Policy(allocation="first-fit", event_order="batch", resources=resources)
+        require_equal(rows, size, policy, penalty)
+
+
 @pytest.mark.slow
 def test_centres_share_within_themselves_as_in_the_slow_simulator() -> None:
     generator = random.Random(21)

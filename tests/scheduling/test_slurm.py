@@ -129,6 +129,8 @@ def test_the_main_scheduler_tests_as_many_jobs_as_it_may():
     jobs = [(1, 10, 10, 4, 0), (2, 10, 10, 1, 0), (3, 10, 10, 1, 0), (4, 10, 10, 1, 0)]
     assert starts(jobs, 4) == [1, 11, 11, 11]
     assert starts(jobs, 4, default_queue_depth=2) == [1, 11, 11, 21]
+    # The pass of every minute tests all jobs, although nothing changed since the last one.
+    assert starts([(1, 500, 500, 1, 0)] * 3, 4, bf_interval=-1, bf_max_job_test=1, default_queue_depth=1) == [1, 60, 60]
 
 
 # -- nodes

@@ -189,4 +189,4 @@ def _with_penalties(found: Schedule, machines: Sequence[Sharing], items: np.ndar
     spent = np.where(killed, jobs["progress"], found.run)  # the run time without penalties
     lost = np.where(end > start + spent, end - start - spent, 0.0)
     run = np.where(end == found.end, found.run, end - start)
-    return replace(found, run=run, end=end, penalty=lost, killed=killed)
+    return replace(found, run=run, penalty=lost, killed=killed)

@@ -12,7 +12,7 @@ from swflow.scheduling.machine.plan import ENTER, Plan, add, advance, earliest, 
 from swflow.scheduling.state import operations
 from swflow.scheduling.state.changes import is_entered
 from swflow.scheduling.state.items import Items
-from swflow.scheduling.state.layout import CONSERVATIVE, State
+from swflow.scheduling.state.layout import State
 from swflow.scheduling.state.queue import NO_JOB, following
 
 
@@ -82,8 +82,6 @@ def _move_on(state: State, now: float) -> None:
 def _occupy(state: State, item: int, now: float) -> None:
     job = state.jobs[item]
     if job.reserved != now:  # else the plans have its reservation already
-        if state.options[0].backfill == CONSERVATIVE:
-            _cancel(state, item)
         _add_to_all(state, item, now, -1)
         _add_to_all(state, item, job.planned_end, 1)
     for resource in range(state.machine.used.size):

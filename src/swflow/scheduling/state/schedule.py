@@ -17,7 +17,6 @@ class Schedule:
 
     start: np.ndarray
     submit: np.ndarray
-    end: np.ndarray
     run: np.ndarray  # on the chosen processors
     processors: np.ndarray  # processors of the chosen shape
     promise: np.ndarray  # the start of the first reservation under conservative backfilling; else NaN
@@ -32,10 +31,15 @@ class Schedule:
         """Return the schedule of jobs on the counted processors of one machine."""
         none, zero = np.zeros(0, np.int64), np.broadcast_to(0.0, start.shape)
         return cls(
-            start=start, submit=jobs.submit, end=start + jobs.run, run=jobs.run, processors=jobs.processors,
+            start=start, submit=jobs.submit, run=jobs.run, processors=jobs.processors,
             promise=np.broadcast_to(np.nan, start.shape), cluster=np.broadcast_to(np.int64(0), start.shape),
             penalty=zero, killed=np.zeros(0, np.bool_), offsets=none, ranges=none,
         )  # fmt: skip
+
+    @property
+    def end(self) -> np.ndarray:
+        """The end of each job."""
+        return self.start + self.run
 
     def of(self, job: int) -> np.ndarray:
         """
@@ -43,7 +47,7 @@ class Schedule:
 
         >>> none = np.zeros(2)
         >>> ranges = np.array([[0, 1], [4, 4]])
-        >>> schedule = Schedule(*[none] * 9, offsets=np.array([0, 2, 2]), ranges=ranges)
+        >>> schedule = Schedule(*[none] * 8, offsets=np.array([0, 2, 2]), ranges=ranges)
         >>> schedule.of(0).tolist(), schedule.of(1).tolist()
         ([0, 1, 4], [])
         """
