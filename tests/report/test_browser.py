@@ -343,7 +343,7 @@ def violations(tab, axe):
     return [(part["impact"], part["id"], part["nodes"][0]["html"][:200]) for part in found]
 
 
-@pytest.mark.parametrize(("width", "scheme"), VIEWS)
+@pytest.mark.parametrize(("width", "scheme"), [VIEWS[0], VIEWS[3]])
 def test_axe_finds_serious_faults(browser, report, crawled, axe, width, scheme):
     faults = {}
     for page in crawled:
