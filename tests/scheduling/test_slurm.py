@@ -236,8 +236,12 @@ def test_random_cases_on_nodes_have_the_schedule_of_the_slow_simulator(nodes: st
             done += 1
 
 
-def _with_a_queue(rng: random.Random) -> cases.Case:
-    """Draw jobs that are submitted in a minute to a few nodes, and run for minutes, so that many have reservations."""
+def _with_a_queue(rng: random.Random, users: int = 1) -> cases.Case:
+    """
+    Draw jobs that are submitted in a minute to a few nodes, and run for minutes, so that many have reservations.
+
+    With several users, cycles test some jobs of each.
+    """
     nodes = [cases._group(cases.new_site(rng), partitions=True) for _ in range(rng.randint(2, 4))]
     sizes, of_partition = cases._nodes(nodes)
     wide = {number: sum(sizes[node] for node in own) for number, own in of_partition.items() if own}
@@ -256,14 +260,19 @@ def _with_a_queue(rng: random.Random) -> cases.Case:
         "bf_max_job_test": rng.choice([6, 20, 500]), "bf_window": rng.choice([2, 1440]),
         "batch_sched_delay": rng.choice([0, 20]), "sched_interval": rng.choice([10, 600]),
     }  # fmt: skip
+    epoch = rng.choice([0, 1_000_000_007])
+    if users > 1:
+        table["user_id"] = rng.choices(range(users), k=count)
+        parameters["bf_max_job_user"] = rng.choice([1, 2, 4])
     options = {name: one.default for name, one in OPTIONS.items()}
     options |= {"backfill": "slurm", "nodes": nodes, "scheduler_parameters": parameters}
-    return cases.Case(table, Machine.of(sum(sizes)), options, {}, rng.choice([0, 1_000_000_007]))
+    return cases.Case(table, Machine.of(sum(sizes)), options, {}, epoch)
 
 
+@pytest.mark.parametrize("users", [1, 3])
 @pytest.mark.parametrize("seed", [*(f"queue {number}" for number in range(60)), "more 172"])
-def test_queues_on_nodes_have_the_schedule_of_the_slow_simulator(seed: str):
-    case = _with_a_queue(random.Random(seed))
+def test_queues_on_nodes_have_the_schedule_of_the_slow_simulator(seed: str, users: int):
+    case = _with_a_queue(random.Random(seed), users)
     assert not cases.differences(case, simulate(case.workload(), Scheduler(**case.options)))
 
 
