@@ -109,9 +109,8 @@ class Problem:
     cancelled_after: np.ndarray | None = None  # seconds from the submission of each job; infinity: not cancelled
     slots: np.ndarray = field(default_factory=lambda: np.full(MOST_NAMED, -1))  # see `JobColumns`
     nodes: Nodes | None = None  # if the policy places jobs on nodes
-    epoch: int = (
-        0  # the start of the log in seconds from 1970 on, 0 if unknown: slots of backfill slurm count from 1970
-    )
+    # The start of the log in seconds from 1970 on, from which slots of backfill slurm count; 0 if unknown.
+    epoch: int = 0
 
     def __post_init__(self) -> None:
         _check_arrays(self)
