@@ -2,6 +2,7 @@
 
 import fcntl
 import gzip
+import inspect
 import os
 import pty
 import re
@@ -17,7 +18,7 @@ import pytest
 import typer
 
 from swflow.cli import app, main
-from swflow.cli.panels import COMMANDS, OPTIONS, VALUES, completed_values
+from swflow.cli.panels import COMMANDS, OPTIONS, VALUES, completed_values, described
 from swflow.cli.terminal import Watch, table_lines
 
 SWFLOW = [sys.executable, "-c", "from swflow.cli import main; main()"]
@@ -181,6 +182,14 @@ def test_every_command_and_every_option_is_described_by_a_sentence():
         for parameter in command.params:
             text = parameter.help or ""
             assert len(text.split()) > 1 and text.endswith((".", "…")), (name, parameter.name, text)
+
+
+def test_a_docstring_describes_no_option_that_its_command_lacks():
+    groups = [app, *(group.typer_instance for group in app.registered_groups)]
+    functions = [command.callback for group in groups for command in group.registered_commands]
+    assert len(functions) > 30
+    for function in functions:
+        assert described(function)[1].keys() <= inspect.signature(function).parameters.keys()
 
 
 def test_whatif_check_and_fidelity_have_their_own_panel():
