@@ -42,6 +42,10 @@ OFTEN: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
         {"backfill": "slurm", "nodes": "partitions"},
         ("scheduler_parameters", "order", "limits", "priority", "prediction", "estimates"),
     ),
+    "windows of cycles on nodes": (
+        {"backfill": "slurm", "nodes": "partitions", "scheduler_parameters": "bf_window"},
+        ("order", "limits", "priority", "prediction"),
+    ),
     "numbers": (
         {}, ("allocation", "order", "backfill", "unavailable", "places", "runtime", "penalty", "efficiency")
     ),
@@ -51,6 +55,10 @@ OFTEN: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
     "plans ahead": (
         {"column cancelled_after": "some", "clusters": "several", "dispatch": "earliest-start"},
         ("backfill", "order", "event_order", "prediction", "estimates", "resources"),
+    ),
+    "plans ahead kept": (
+        {"column cancelled_after": "some", "clusters": "several", "dispatch": "earliest-start", "prediction": "perfect"},
+        ("backfill", "order", "event_order"),
     ),
     "loads": (
         {"column cancelled_after": "some", "clusters": "several", "dispatch": "least-loaded"},
@@ -112,6 +120,10 @@ OFTEN: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
     "sets": (
         {"backfill": "easy", "reservations": "3", "allocation": "first-fit"},
         ("order", "backfill_order", "event_order", "unavailable", "prediction", "limits", "runtime"),
+    ),
+    "thresholds": (
+        {"allocation": "threshold", "backfill": "easy"},
+        ("sharing_limit", "penalty", "runtime", "order", "reservations", "prediction", "unavailable"),
     ),
     "dominant shares": (
         {"order": "dominant_share"}, ("resources", "column resources", "backfill", "clusters", "backfill_order")

@@ -205,8 +205,8 @@ def test_an_overloaded_node_equals_the_slow_simulator(penalty: str) -> None:
     generator = random.Random(penalty)
     for _ in range(50):
         size, rows, submit = generator.choice([3, 4, 6]), list[Row](), 0.0
-        for _ in range(7):
-            submit, run = submit + generator.randint(0, 12), float(generator.randint(1, 40))
+        for _ in range(generator.choice([7, 14])):
+            submit, run = submit + generator.randint(0, 12), float(generator.randint(1, generator.choice([9, 40, 99])))
             rows.append((submit, run, run + generator.choice([0.0, 20.0]), 1, 0))
         resources = naive.Resources(
             size, [[generator.choice([1, 2, 3])] for _ in rows], [3],

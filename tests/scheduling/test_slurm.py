@@ -247,7 +247,8 @@ def _with_a_queue(rng: random.Random, users: int = 1) -> cases.Case:
     wide = {number: sum(sizes[node] for node in own) for number, own in of_partition.items() if own}
     partitions = rng.choices([*wide, None], k=rng.randint(15, 40))
     count = len(partitions)
-    runs = [float(rng.choice([rng.randint(1, 60), rng.randint(20, 400)])) for _ in range(count)]
+    unit = rng.choice([1, 30])  # with the longer one, many jobs end at the same time
+    runs = [float(unit * (rng.choice([rng.randint(1, 60), rng.randint(20, 400)]) // unit + 1)) for _ in range(count)]
     table = {
         "job_id": list(range(1, count + 1)), "submit_time": sorted(float(rng.randint(0, 60)) for _ in range(count)),
         "run_time": runs, "estimate": [run * rng.choice([1, 1, 1.5, 4]) for run in runs],
@@ -265,7 +266,8 @@ def _with_a_queue(rng: random.Random, users: int = 1) -> cases.Case:
         table["user_id"] = rng.choices(range(users), k=count)
         parameters["bf_max_job_user"] = rng.choice([1, 2, 4])
     options = {name: one.default for name, one in OPTIONS.items()}
-    options |= {"backfill": "slurm", "nodes": nodes, "scheduler_parameters": parameters}
+    order = rng.choice(["fcfs", "saf"])
+    options |= {"backfill": "slurm", "order": order, "nodes": nodes, "scheduler_parameters": parameters}
     return cases.Case(table, Machine.of(sum(sizes)), options, {}, epoch)
 
 
