@@ -56,8 +56,11 @@ OFTEN: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
         {"column cancelled_after": "some", "clusters": "several", "dispatch": "earliest-start"},
         ("backfill", "order", "event_order", "prediction", "estimates", "resources"),
     ),
-    "plans ahead kept": (
-        {"column cancelled_after": "some", "clusters": "several", "dispatch": "earliest-start", "prediction": "perfect"},
+    "plans kept": (
+        {
+            "column cancelled_after": "some", "clusters": "several", "dispatch": "earliest-start",
+            "prediction": "perfect",
+        },
         ("backfill", "order", "event_order"),
     ),
     "loads": (

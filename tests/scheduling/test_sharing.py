@@ -110,6 +110,21 @@ def test_of_a_shadow_in_which_a_job_comes_and_goes_the_rest_may_be_forgotten() -
     assert lost == pytest.approx([45 - done, 45 - done + 10, 5, 0, 10], abs=1e-6)
 
 
+def test_a_job_that_meets_only_jobs_that_are_not_seen_lies_within_no_shadow() -> None:
+    """
+    Two nodes of three processors; jobs 0 and 2 share node 0, and job 2 is also on node 1, where job 4 slows it.
+
+    Job 3 comes and goes at 20, so that jobs 0 and 2 are not seen until job 2 goes at 105. Job 5 meets only these,
+    when job 2 would end after job 0. Therefore job 0 remains seen when job 5 goes at 110, and job 6 slows it.
+    """
+    submit, run = np.array([0.0, 0, 0, 10, 15, 25, 112]), np.array([120.0, 5, 90, 10, 15, 85, 100])
+    processors, demands = np.array([1, 1, 2, 1, 1, 1, 1]), np.array([[1.0], [1], [3], [1], [9], [1], [9]])
+    shared = Resources(3, demands, np.array([6.0]), penalty="forgets-shadows")
+    found = simulate_places(submit, run, run * 9, processors, 6, resources=shared)
+    assert [found.of(job).tolist() for job in range(7)] == [[0], [1], [2, 3], [1], [4], [1], [1]]
+    assert found.end[:6] == pytest.approx([112 + 8 * 5 / 3, 5, 105, 20, 45, 110], abs=1e-6)
+
+
 def test_rounding_errors_decide_no_tie_of_nodes() -> None:
     """The last process costs 10/3 on both nodes; the first is less loaded, with 10 of 3 against 12 of 3."""
     demands = np.array([[3.0, 2.0], [1.0, 2.0], [3.0, 0.0]])
