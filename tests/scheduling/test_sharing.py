@@ -326,6 +326,18 @@ def test_threshold_lets_a_job_wait_that_least_shared_would_start() -> None:
     assert found["threshold"].penalty.tolist() == [0, 0, 0]
 
 
+def test_threshold_reserves_processors_that_are_not_consecutive() -> None:
+    # Job 3 finds room for its demand on node 0 from 10 on, beside job 2, which has processor 1. Job 5 would end at 13
+    # if it started at once, and it waits.
+    submit, run = np.array([0.0, 0, 0, 1, 2, 3]), np.array([10.0, 50, 100, 10, 50, 10])
+    processors, demands = np.array([1, 1, 1, 2, 1, 2]), np.array([[3.0], [3], [0], [1], [0], [0]])
+    shared = Resources(3, demands, np.array([3.0]), limit=0.0)
+    options: dict[str, Any] = {"allocation": "threshold", "backfill": "lookahead", "resources": shared}
+    found = simulate_places(submit, run, run, processors, 6, **options)
+    assert [found.of(job).tolist() for job in range(6)] == [[0], [3], [1], [0, 2], [4], [0, 2]]
+    assert found.start.tolist() == [0, 0, 0, 10, 2, 20]
+
+
 def test_a_job_that_never_keeps_to_the_limit_is_not_held_back() -> None:
     ones = np.ones(1)
     shared = Resources(2, np.full((1, 1), 4.0), np.array([6.0]), limit=0.0)
