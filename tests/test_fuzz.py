@@ -124,10 +124,6 @@ OFTEN: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
         {"backfill": "easy", "reservations": "3", "allocation": "first-fit"},
         ("order", "backfill_order", "event_order", "unavailable", "prediction", "limits", "runtime"),
     ),
-    "thresholds": (
-        {"allocation": "threshold", "backfill": "easy"},
-        ("sharing_limit", "penalty", "runtime", "order", "reservations", "prediction", "unavailable"),
-    ),
     "dominant shares": (
         {"order": "dominant_share"}, ("resources", "column resources", "backfill", "clusters", "backfill_order")
     ),
