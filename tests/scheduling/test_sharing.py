@@ -420,7 +420,8 @@ def test_orders_and_allocations_are_all_drawn() -> None:
 
 @pytest.mark.parametrize("allocation", ["first-fit", "least-shared"])
 @pytest.mark.parametrize(
-    "penalty", ["1/0", "0/0", "-5", "exp(usage)", "1 - usage / capacity", "log(capacity - usage)", "sqrt(-1 - usage)"]
+    "penalty",
+    ["1/0", "0/0", "-5", "1e9 + 1", "exp(usage)", "1 - usage / capacity", "log(capacity - usage)", "sqrt(-1 - usage)"],
 )
 def test_a_formula_that_gives_no_penalty_is_refused_when_it_is_evaluated(allocation, penalty) -> None:
     jobs = pl.DataFrame({
