@@ -272,7 +272,7 @@ def _with_a_queue(rng: random.Random, users: int = 1) -> cases.Case:
 
 
 @pytest.mark.parametrize("users", [1, 3])
-@pytest.mark.parametrize("seed", [*(f"queue {number}" for number in range(60)), "more 172"])
+@pytest.mark.parametrize("seed", [*(f"queue {number}" for number in range(60)), "more 36", "more 172"])
 def test_queues_on_nodes_have_the_schedule_of_the_slow_simulator(seed: str, users: int):
     case = _with_a_queue(random.Random(seed), users)
     assert not cases.differences(case, simulate(case.workload(), Scheduler(**case.options)))
