@@ -220,7 +220,7 @@ def test_nodes_replace_the_machine_and_must_serve_every_job():
         starts_on_nodes(jobs, wide)
 
 
-@pytest.mark.parametrize("nodes", ["alike", "partitions"])
+@pytest.mark.parametrize("nodes", ["alike", "partitions", "resources"])
 @pytest.mark.parametrize("parameters", ["none", "bf_resolution", "bf_max_job_test", "all"])
 def test_random_cases_on_nodes_have_the_schedule_of_the_slow_simulator(nodes: str, parameters: str):
     rng = random.Random(f"nodes {nodes} {parameters}")
@@ -236,13 +236,13 @@ def test_random_cases_on_nodes_have_the_schedule_of_the_slow_simulator(nodes: st
             done += 1
 
 
-def _with_a_queue(rng: random.Random, users: int = 1) -> cases.Case:
+def _with_a_queue(rng: random.Random, users: int = 1, resources: bool = False) -> cases.Case:
     """
     Draw jobs that are submitted in a minute to a few nodes, and run for minutes, so that many have reservations.
 
-    With several users, cycles test some jobs of each.
+    With several users, cycles test some jobs of each. Nodes and jobs may have resources.
     """
-    nodes = [cases._group(cases.new_site(rng), partitions=True) for _ in range(rng.randint(2, 4))]
+    nodes = [cases._group(cases.new_site(rng), True, resources) for _ in range(rng.randint(2, 4))]
     sizes, of_partition = cases._nodes(nodes)
     wide = {number: sum(sizes[node] for node in own) for number, own in of_partition.items() if own}
     partitions = rng.choices([*wide, None], k=rng.randint(15, 40))
@@ -266,13 +266,22 @@ def _with_a_queue(rng: random.Random, users: int = 1) -> cases.Case:
         parameters["bf_max_job_user"] = rng.choice([1, 2, 4])
     options = {name: one.default for name, one in OPTIONS.items()}
     options |= {"backfill": "slurm", "nodes": nodes, "scheduler_parameters": parameters}
+    if resources:
+        of_nodes = cases.node_units(nodes)
+        for name in cases.RESOURCES:
+            rooms = [cases._room(of_nodes, of_partition.get(one), name)[name] for one in partitions]
+            table[name] = [
+                rng.choice([0, rng.randint(0, room), min(room, wide)])
+                for room, wide in zip(rooms, table["processors"], strict=True)
+            ]
+        cases._fit_on_nodes(table, sizes, of_nodes, of_partition)
     return cases.Case(table, Machine.of(sum(sizes)), options, {}, epoch)
 
 
-@pytest.mark.parametrize("users", [1, 3])
+@pytest.mark.parametrize(("users", "resources"), [(1, False), (3, False), (1, True)])
 @pytest.mark.parametrize("seed", [*(f"queue {number}" for number in range(60)), "more 172"])
-def test_queues_on_nodes_have_the_schedule_of_the_slow_simulator(seed: str, users: int):
-    case = _with_a_queue(random.Random(seed), users)
+def test_queues_on_nodes_have_the_schedule_of_the_slow_simulator(seed: str, users: int, resources: bool):
+    case = _with_a_queue(random.Random(seed), users, resources)
     assert not cases.differences(case, simulate(case.workload(), Scheduler(**case.options)))
 
 

@@ -18,6 +18,7 @@ class Nodes:
     """The nodes of a machine in their order; the last partition is that of jobs without one, which may use all."""
 
     sizes: np.ndarray  # int64: the processors of each node
+    units: np.ndarray  # int64 (nodes, resources): the units of each node
     members: np.ndarray  # bool (partitions, nodes): the nodes that a partition may use
     partition: np.ndarray  # int64: the partition of each job, a row of ``members``
     names: tuple[str, ...]  # the names of the partitions, for errors
@@ -26,6 +27,19 @@ class Nodes:
 def processors_on(groups: Iterable[Mapping[str, Any]]) -> int:
     """Return the processors of groups of nodes."""
     return sum(group["count"] * group["processors"] for group in groups)
+
+
+def units_on(groups: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """
+    Return the units of each resource of groups of nodes, sorted by name.
+
+    Examples
+    --------
+    >>> units_on([{"count": 2, "processors": 4, "resources": {"gpus": 8}}, {"count": 9, "processors": 4}])
+    {'gpus': 16}
+    """
+    names = sorted({name for group in groups for name in group.get("resources", ())})
+    return {name: sum(one["count"] * one.get("resources", {}).get(name, 0) for one in groups) for name in names}
 
 
 def nodes_of(workload: Workload, jobs: pl.DataFrame, scheduler: Scheduler) -> Nodes | None:
@@ -56,7 +70,44 @@ def nodes_of(workload: Workload, jobs: pl.DataFrame, scheduler: Scheduler) -> No
             f"{jobs['job_id'][int(nowhere[0])]} with partition {number}; name it in nodes, or leave these jobs out "
             f"{SELECT}"
         )
+    resources = [
+        [group.get("resources", {}).get(name, 0) for name in units_on(scheduler.nodes)] for group in scheduler.nodes
+    ]
     shown = (*(f"partition {names.shown('partition', number)}" for number in numbers), "all nodes")
     return Nodes(
-        np.repeat([group["processors"] for group in scheduler.nodes], counts), members, partition.to_numpy(), shown
+        np.repeat([group["processors"] for group in scheduler.nodes], counts),
+        np.repeat(np.array(resources, np.int64), counts, axis=0),
+        members,
+        partition.to_numpy(),
+        shown,
     )
+
+
+def most_processors(nodes: Nodes, processors: np.ndarray, demands: np.ndarray | None) -> np.ndarray:
+    """
+    Return how many processors each job could use of the nodes of its partition, if no other job ran.
+
+    Each processor of a job needs its part of the job's ``demands``, int64 of shape (jobs, resources).
+
+    Examples
+    --------
+    The job needs half of a GPU per processor, and has four processors of the first node and two of the second.
+
+    >>> two = Nodes(np.array([9, 9]), np.array([[2], [1]]), np.ones((1, 2), bool), np.zeros(1, int), ("all nodes",))
+    >>> most_processors(two, np.array([8]), np.array([[4]]))
+    array([6])
+    """
+    found = (nodes.members @ nodes.sizes)[nodes.partition]
+    if demands is None:
+        return found
+    asking = np.flatnonzero(demands.any(axis=1))
+    kinds, kind_of = np.unique(
+        np.column_stack([nodes.partition, processors, demands])[asking], axis=0, return_inverse=True
+    )
+    for kind, (partition, width, *needed) in enumerate(kinds.tolist()):
+        usable = nodes.sizes
+        for resource, units in enumerate(needed):
+            if units:
+                usable = np.minimum(usable, nodes.units[:, resource] * width // units)
+        found[asking[kind_of.reshape(-1) == kind]] = usable[nodes.members[partition]].sum()
+    return found

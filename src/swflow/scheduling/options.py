@@ -68,6 +68,7 @@ class NodeGroup(TypedDict, total=False):
 
     count: int
     processors: int  # the processors of each node
+    resources: Mapping[str, int]  # the units of each node
     partition: tuple[str, ...]
 
 
@@ -202,8 +203,8 @@ class Options:
     nodes: tuple[NodeGroup, ...] = option(
         "nodes",
         "With backfill slurm: groups of the machine's nodes, in their order, such as {count: 6, processors: 4, "
-        "partition: [main]}; jobs are on particular nodes, and cycles reserve whole nodes. By default processors are "
-        "counted.",
+        "resources: {gpus: 2}, partition: [main]}; jobs are on particular nodes, over which their resources are spread "
+        "as their processors, and cycles reserve whole nodes. By default processors are counted.",
         default=(),
     )
     clusters: tuple[Cluster, ...] = option(
@@ -428,7 +429,13 @@ def schema_of(name: str) -> dict[str, object]:
             return _list_of(fixed | own, ("processors",))
         case "nodes":
             return _list_of(
-                {"count": _PROCESSORS, "processors": _PROCESSORS, "partition": _PARTITION}, ("count", "processors")
+                {
+                    "count": _PROCESSORS,
+                    "processors": _PROCESSORS,
+                    "resources": {"type": "object"},
+                    "partition": _PARTITION,
+                },
+                ("count", "processors"),
             )
     raise AssertionError(f"{name}: no schema for {option.kind}")
 
@@ -609,6 +616,8 @@ def _nodes(groups: Iterable[Any], where: str) -> tuple[NodeGroup, ...]:
             "count": _whole(group["count"], f"{where}: count"),
             "processors": _whole(group["processors"], f"{where}: processors"),
         }
+        if group.get("resources"):
+            one["resources"] = checked_resources(group["resources"], f"{where}: resources")
         if group.get("partition") is not None:
             one["partition"] = _partitions(group["partition"], where)
         found.append(one)

@@ -9,12 +9,15 @@ from swflow.scheduling.machine.allocation import EMPTY, assign, is_within, remov
 from swflow.scheduling.machine.nodes import (
     KEPT,
     NodeState,
-    choose_nodes,
+    all_for,
+    choose_free_nodes,
+    choose_nodes_then,
     find_occupied,
+    free_for,
     is_disjoint,
     keep,
-    look_ahead,
     most_usable,
+    needs_as_much,
     total,
     would_start,
 )
@@ -51,12 +54,12 @@ def start_by_partition(state: State, now: float) -> None:
         if not machine.closed[partition]:
             assign(machine.usable, machine.members[partition])
             keep(machine.usable, machine.open)
-            if total(machine.free, machine.usable, machine.idle) >= width:
-                choose_nodes(machine, machine.free, width)
+            if free_for(state, item) >= width:
+                choose_free_nodes(state, item)
                 begin(state, item, now)
                 free -= width
                 continue
-            if total(machine.sizes, machine.usable, machine.usable) >= width:
+            if all_for(state, item) >= width:
                 machine.closed[partition] = True
                 remove(machine.open, machine.members[partition])
                 free = total(machine.free, machine.open, machine.idle)
@@ -117,7 +120,7 @@ def _plan(state: State, item: int, now: float, clock: float) -> int:
         gain = _next_gain(machine, item, slot, end)
         later = slots[gain].end if gain >= 0 else np.inf
         at_begin = earliest == max(slots[slot].begin, clock)
-        fails = at_begin and _fails(machine, slot, item, job.processors, end, later)
+        fails = at_begin and _fails(state, slot, item, end, later)
         if found == _UNTESTED or not fails:
             needed = job.processors if found == _TESTED else 1
             last = _find_usable(machine, item, slot, end, needed)
@@ -127,7 +130,7 @@ def _plan(state: State, item: int, now: float, clock: float) -> int:
                 if is_limited(state, item):
                     break
                 if most >= job.processors and not fails:
-                    start, most = would_start(state, job.processors, clock, min(later, window))
+                    start, most = would_start(state, item, clock, min(later, window))
                     start = max(start, earliest)
                     if start <= min(later, window):
                         found = _start_or_reserve(state, item, now, clock, start)
@@ -147,11 +150,10 @@ def _start_or_reserve(state: State, item: int, now: float, clock: float, start: 
     """Start a job if it can start now, or reserve usable nodes for it; return what became of it."""
     options, machine, job = state.options[0], state.machine, state.jobs[item]
     if start <= clock:
-        choose_nodes(machine, machine.free, job.processors)
+        choose_free_nodes(state, item)
         begin(state, item, now)
     else:
-        look_ahead(machine)
-        choose_nodes(machine, machine.then, job.processors)
+        choose_nodes_then(state, item)
         first, last = slot_start(state, start), slot_start(state, start + job.planned)
         last = max(last, first + options.resolution)
         if not _is_unreserved(state, first, last):
@@ -163,12 +165,13 @@ def _start_or_reserve(state: State, item: int, now: float, clock: float, start: 
     return _TESTED
 
 
-def _fails(machine: NodeState, slot: int, item: int, width: int, end: float, later: float) -> bool:
+def _fails(state: State, slot: int, item: int, end: float, later: float) -> bool:
     """Return whether a job cannot start from the begin of a slot until a time, by the failures that are noted."""
+    machine, width = state.machine, state.jobs[item].processors
     for k in range(min(machine.slots[slot].failures, KEPT)):
         one = machine.failures[slot, k]
         is_smaller = width >= one.processors and end >= one.end and machine.partition[item] == one.partition
-        if is_smaller and later <= one.until:
+        if is_smaller and later <= one.until and needs_as_much(state, item, one.job):
             return True
     return False
 
@@ -176,7 +179,7 @@ def _fails(machine: NodeState, slot: int, item: int, width: int, end: float, lat
 def _note_failure(machine: NodeState, slot: int, item: int, width: int, end: float, until: float) -> None:
     """Note that a job of some width and end cannot start from the begin of a slot until a time."""
     one = machine.failures[slot, machine.slots[slot].failures % KEPT]
-    one.processors, one.end, one.until, one.partition = width, end, until, machine.partition[item]
+    one.processors, one.end, one.until, one.partition, one.job = width, end, until, machine.partition[item], item
     machine.slots[slot].failures += 1
 
 

@@ -1,6 +1,8 @@
 """
 Nodes with counted processors: the operations of `swflow.scheduling.state.operations`, and the choice of a job's nodes.
 
+A job's units of resources are spread over its processors, and a node gives whole units.
+
 Sets of nodes are bits as in `swflow.scheduling.machine.allocation`.
 """
 
@@ -33,8 +35,9 @@ RUN = record("", "first last processors")
 SLOT = record("begin end", "next gains failures")
 
 #: A job of a partition with some processors that would end at a time cannot start from the begin of a slot ``until``
-#: another time; nor can wider or later ones, since a cycle only adds reservations.
-FAILURE = record("end until", "processors partition")
+#: another time; nor can wider or later ones that need as many units for a processor, since a cycle only adds
+#: reservations.
+FAILURE = record("end until", "processors partition job")
 
 #: The failures that are kept of each slot.
 KEPT = 8
@@ -59,6 +62,8 @@ class NodeState(NamedTuple):
 
     sizes: np.ndarray  # the processors of each node
     free: np.ndarray  # the free processors of each node
+    capacities: np.ndarray  # (nodes, resources): the units of each node
+    units: np.ndarray  # (nodes, resources): the free ones
     idle: np.ndarray  # the set of nodes with free processors
     members: np.ndarray  # the sets of nodes that each partition may use
     partition: np.ndarray  # the partition of each job
@@ -73,6 +78,8 @@ class NodeState(NamedTuple):
     open: np.ndarray  # scratch: the set of nodes that are open to jobs in a pass
     closed: np.ndarray  # scratch: whether each partition is closed in a pass
     then: np.ndarray  # scratch: the processors of each node that are free when a job starts
+    later: np.ndarray  # scratch: the units of each node that are free then
+    fitting: np.ndarray  # scratch: the processors of each usable node that a job can use with its units
     runs: np.ndarray  # scratch: the consecutive nodes among those that a job may use
     slots: np.ndarray  # the table of a cycle
     failures: np.ndarray  # the last failures in each slot
@@ -99,6 +106,8 @@ def new_node_state(nodes: Nodes, jobs: int, most_slots: int) -> NodeState:
     return NodeState(
         sizes=nodes.sizes,
         free=nodes.sizes.copy(),
+        capacities=nodes.units,
+        units=nodes.units.copy(),
         idle=sets[-1].copy(),
         members=sets,
         partition=alike[nodes.partition],
@@ -113,6 +122,8 @@ def new_node_state(nodes: Nodes, jobs: int, most_slots: int) -> NodeState:
         open=np.zeros(words, np.uint64),
         closed=np.zeros(len(sets), np.bool_),
         then=np.zeros(count, np.int64),
+        later=nodes.units.copy(),
+        fitting=np.zeros(count, np.int64),
         runs=np.zeros(count, RUN),
         slots=np.zeros(slots, SLOT),
         failures=np.zeros((slots, KEPT), FAILURE),
@@ -160,10 +171,92 @@ def total(processors: np.ndarray, nodes: np.ndarray, others: np.ndarray) -> int:
     return found
 
 
+# -- what a job can use
+
+
+def needs_units(state: State, item: int) -> bool:
+    """Return whether a job needs a resource besides processors."""
+    for resource in range(state.capacities.size):  # noqa: SIM110
+        if state.demands[item, resource] > 0:
+            return True
+    return False
+
+
+def _processors_with_units(state: State, item: int, free: np.ndarray, units: np.ndarray, node: int) -> int:
+    """Return how many free processors of a node a job can use, since each needs its part of the job's units."""
+    found, width = free[node], state.jobs[item].processors
+    for resource in range(state.capacities.size):
+        needed = state.demands[item, resource]
+        if needed > 0:
+            found = min(found, units[node, resource] * width // needed)
+    return found
+
+
+def _units_of_part(state: State, item: int, processors: int, resource: int) -> int:
+    """Return the units of a resource that some processors of a job take from a node."""
+    width = state.jobs[item].processors
+    return (processors * state.demands[item, resource] + width - 1) // width
+
+
+def could_use(state: State, item: int, free: np.ndarray, units: np.ndarray, nodes: np.ndarray) -> int:
+    """Return how many processors of a set of nodes a job can use, given what is free; `NodeState.fitting` has these."""
+    machine, found = state.machine, 0
+    for index in range(nodes.size):
+        word = nodes[index]
+        while word != EMPTY:
+            node = (index << 6) + lowest(word)
+            word &= word - ONE
+            machine.fitting[node] = _processors_with_units(state, item, free, units, node)
+            found += machine.fitting[node]
+    return found
+
+
+def free_for(state: State, item: int) -> int:
+    """Return how many free processors of the usable nodes a job can use."""
+    machine = state.machine
+    if needs_units(state, item):
+        return could_use(state, item, machine.free, machine.units, machine.usable)
+    return total(machine.free, machine.usable, machine.idle)
+
+
+def all_for(state: State, item: int) -> int:
+    """Return how many processors of the usable nodes a job can use if no other job runs."""
+    machine = state.machine
+    if needs_units(state, item):
+        return could_use(state, item, machine.sizes, machine.capacities, machine.usable)
+    return total(machine.sizes, machine.usable, machine.usable)
+
+
+def needs_as_much(state: State, item: int, other: int) -> bool:
+    """Return whether a job needs at least as many units of each resource per processor as another one."""
+    width, width_of_other = state.jobs[item].processors, state.jobs[other].processors
+    for resource in range(state.capacities.size):
+        if state.demands[item, resource] * width_of_other < state.demands[other, resource] * width:
+            return False
+    return True
+
+
 # -- the choice of nodes
 
 
-def choose_nodes(machine: NodeState, free: np.ndarray, width: int) -> None:
+def choose_free_nodes(state: State, item: int) -> None:
+    """Choose parts of the usable nodes for a job that starts now, after `free_for`."""
+    machine = state.machine
+    free = machine.fitting if needs_units(state, item) else machine.free
+    _choose_nodes(machine, free, state.jobs[item].processors)
+
+
+def choose_nodes_then(state: State, item: int) -> None:
+    """Choose parts of the usable nodes for a job that starts at the time that `would_start` returned."""
+    machine = state.machine
+    free = machine.fitting
+    if not needs_units(state, item):
+        free = machine.then
+        _look_ahead(machine)
+    _choose_nodes(machine, free, state.jobs[item].processors)
+
+
+def _choose_nodes(machine: NodeState, free: np.ndarray, width: int) -> None:
     """
     Choose parts of the usable nodes for a job, given their free processors, which suffice.
 
@@ -238,6 +331,8 @@ def _occupy(state: State, item: int, now: float) -> None:
     for k in range(head.chosen):
         node, processors = machine.chosen[k].node, machine.chosen[k].processors
         machine.free[node] -= processors
+        for resource in range(state.capacities.size):
+            machine.units[node, resource] -= _units_of_part(state, item, processors, resource)
         if machine.free[node] == 0:
             clear(machine.idle, node, node)
         part = head.spare
@@ -254,6 +349,8 @@ def _release(state: State, item: int, now: float) -> None:
     while part >= 0:
         node, following = parts[part].node, parts[part].next
         machine.free[node] += parts[part].processors
+        for resource in range(state.capacities.size):
+            machine.units[node, resource] += _units_of_part(state, item, parts[part].processors, resource)
         fill(machine.idle, node, node)
         parts[part].next = head.spare
         head.spare = part
@@ -299,24 +396,27 @@ def _copy(ends: np.ndarray, source: int, target: int) -> None:
 # -- plans
 
 
-def would_start(state: State, width: int, clock: float, until: float) -> tuple[float, int]:
+def would_start(state: State, item: int, clock: float, until: float) -> tuple[float, int]:
     """
-    Return the time at which a job fits on the usable nodes, by the planned ends of running jobs, and their processors.
+    Return when a job fits on the usable nodes, by the planned ends of running jobs, and the processors it can use then.
 
     The time is infinite if they are too few when all jobs have ended that are planned to end until a time. Slurm lets
     the jobs on these nodes end in groups, the first of 30 s and each further one of at least twice the span, and tests
     after each whether the job fits.
     """
     machine = state.machine
-    head, releases = machine.head[0], machine.releases
+    head, releases, width = machine.head[0], machine.releases, state.jobs[item].processors
     head.ended = 0
-    free = total(machine.free, machine.usable, machine.idle)
+    free = free_for(state, item)
     if free >= width:
         return clock, free
     if head.releases < 0:
         _list_releases(machine)
+    with_units = needs_units(state, item)
+    if with_units:
+        _begin_ahead(machine)
     place, span = 0, _FIRST_GROUP
-    while place < head.releases and _usable_of(machine, place) == 0:
+    while place < head.releases and _usable_of(machine, place) == EMPTY:
         place += 1
     first = releases[place].time
     barrier = first + _FIRST_GROUP - (first + state.options[0].epoch) % _FIRST_GROUP
@@ -331,9 +431,9 @@ def would_start(state: State, width: int, clock: float, until: float) -> tuple[f
                 if releases[place].job != former and releases[last].job == former:
                     break
             own = _usable_of(machine, place)
-            free += own
-            if own > 0:
+            if own != EMPTY:
                 last = place
+                free += _gain_units(state, item, place, own) if with_units else releases[place].processors * ones(own)
             place += 1
         if free >= width:
             head.ended, time = place, releases[last].time
@@ -343,10 +443,24 @@ def would_start(state: State, width: int, clock: float, until: float) -> tuple[f
     return np.inf, free
 
 
-def _usable_of(machine: NodeState, place: int) -> int:
-    """Return the processors of usable nodes that are released."""
-    one = machine.releases[place]
-    return one.processors * ones(machine.usable[one.word] & machine.released[place])
+def _usable_of(machine: NodeState, place: int) -> Any:
+    """Return the usable nodes of a release, a word of a set."""
+    return machine.usable[machine.releases[place].word] & machine.released[place]
+
+
+def _gain_units(state: State, item: int, place: int, word: Any) -> int:
+    """Add what a running job releases on some nodes; return how many more processors of them another job can use."""
+    machine, one, gained = state.machine, state.machine.releases[place], 0
+    while word != EMPTY:
+        node = (one.word << 6) + lowest(word)
+        word &= word - ONE
+        machine.then[node] += one.processors
+        for resource in range(state.capacities.size):
+            machine.later[node, resource] += _units_of_part(state, one.job, one.processors, resource)
+        fitting = _processors_with_units(state, item, machine.then, machine.later, node)
+        gained += fitting - machine.fitting[node]
+        machine.fitting[node] = fitting
+    return gained
 
 
 def _list_releases(machine: NodeState) -> None:
@@ -379,13 +493,19 @@ def find_occupied(machine: NodeState, until: float) -> None:
         machine.occupied[machine.releases[place].word] &= ~machine.released[place]
 
 
-def look_ahead(machine: NodeState) -> None:
-    """Compute the free processors of each usable node at the time that `would_start` returned."""
+def _begin_ahead(machine: NodeState) -> None:
+    """Begin with what is free now."""
     for node in range(machine.free.size):
         machine.then[node] = machine.free[node]
+        for resource in range(machine.units.shape[1]):
+            machine.later[node, resource] = machine.units[node, resource]
+
+
+def _look_ahead(machine: NodeState) -> None:
+    """Compute the free processors of each usable node at the time that `would_start` returned."""
+    _begin_ahead(machine)
     for place in range(machine.head[0].ended):
-        one = machine.releases[place]
-        word = machine.usable[one.word] & machine.released[place]
+        one, word = machine.releases[place], _usable_of(machine, place)
         while word != EMPTY:
             machine.then[(one.word << 6) + lowest(word)] += one.processors
             word &= word - ONE
@@ -397,12 +517,12 @@ def _free_now(state: State) -> int:
 
 def _find(state: State, item: int, width: int, length: float, now: float) -> float:
     assign(state.machine.usable, state.machine.members[state.machine.partition[item]])
-    return would_start(state, width, now, np.inf)[0]
+    return would_start(state, item, now, np.inf)[0]
 
 
 def _can_begin(state: State, item: int) -> bool:
-    machine = state.machine
-    return total(machine.free, machine.members[machine.partition[item]], machine.idle) >= state.jobs[item].processors
+    assign(state.machine.usable, state.machine.members[state.machine.partition[item]])
+    return free_for(state, item) >= state.jobs[item].processors
 
 
 #: The implementation of the operations by nodes; only backfill slurm uses them.
