@@ -190,6 +190,8 @@ def _group(site: Site, partitions: bool, resources: bool = False) -> dict[str, A
         group["partition"] = site.rng.choice(["0", "1", ("0", "1")])
     if resources and site.rng.random() < 0.8:
         group["resources"] = site.units()
+    if resources and site.rng.random() < 0.5:
+        group["weight"] = site.rng.choice([0, 2])
     return group
 
 
@@ -802,6 +804,7 @@ def slow_policy(case: Case, cluster: Mapping[str, Any]) -> naive.Policy:
         parents={int(name): int(one["parent"]) for name, one in accounts.items() if one.get("parent", "all") != "all"},
         nodes=_nodes(options["nodes"])[0],
         units=[tuple(one.get(name, 0) for name in resource_names(case)) for one in node_units(options["nodes"])],
+        node_weights=[one.get("weight", 1) for one in options["nodes"] for _ in range(one["count"])],
         partitions=_nodes(options["nodes"])[1],
     )
 

@@ -402,6 +402,7 @@ class Policy:
     parents: dict[int, int] = field(default_factory=dict)
     nodes: list[int] = field(default_factory=list)  # for backfill slurm: the processors of each node
     units: list[tuple[int, ...]] = field(default_factory=list)  # the units of each resource of each node
+    node_weights: list[int] = field(default_factory=list)
     partitions: dict[int, set[int]] = field(default_factory=dict)  # the nodes of each partition; all if it is not here
 
 
@@ -414,24 +415,25 @@ class Slot:
     nodes: set[int]
 
 
-def picked(free: dict[int, int], width: int) -> dict[int, int]:
+def picked(free: dict[int, int], width: int, weights: list[int]) -> dict[int, int]:
     """
     Return the processors of each node that a job gets, of nodes with these free processors, which suffice.
 
-    The smallest set of consecutive nodes that suffices is taken, or else the largest one and then others; of one that
-    suffices, the node with the fewest processors that suffice alone, or else the first nodes.
+    The smallest set of consecutive nodes of the lowest weight that suffices is taken, or else the largest one and then
+    others; of one that suffices, the node with the fewest processors that suffice alone, or else the first nodes.
     """
     runs: list[list[int]] = []
     for node in sorted(node for node in free if free[node] > 0):
-        if runs and runs[-1][-1] == node - 1:
+        if runs and runs[-1][-1] == node - 1 and weights[node - 1] == weights[node]:
             runs[-1].append(node)
         else:
             runs.append([node])
     found: dict[int, int] = {}
     while width > 0:
-        sizes = [sum(free[node] for node in run) for run in runs]
-        enough = [size for size in sizes if size >= width]
-        run = runs.pop(sizes.index(min(enough) if enough else max(sizes)))
+        lightest = min(weights[run[0]] for run in runs)
+        sizes = {k: sum(free[node] for node in run) for k, run in enumerate(runs) if weights[run[0]] == lightest}
+        enough = [k for k in sizes if sizes[k] >= width]
+        run = runs.pop(min(enough, key=lambda k: sizes[k]) if enough else max(sizes, key=lambda k: sizes[k]))
         alone = [node for node in run if free[node] >= width]
         for node in [min(alone, key=lambda node: free[node])] if alone else run:
             if width > 0:
@@ -1086,7 +1088,7 @@ class Machine:
 
     def begin_on(self, job: Job, now: float, usable: set[int]) -> None:
         """Start a job on some of these nodes."""
-        self.parts[job.number] = picked(self.free_for(job, usable), job.processors)
+        self.parts[job.number] = picked(self.free_for(job, usable), job.processors, self.policy.node_weights)
         self.begin(job, now, list(range(job.processors)))
 
     def serve_cycle_on_nodes(self, now: float) -> None:
@@ -1151,7 +1153,7 @@ class Machine:
                 continue
             if start <= clock or start > clock + cycles.window:
                 return counts, start, usable, set()
-            parts = set(picked(self.free_for(job, usable, left), job.processors))
+            parts = set(picked(self.free_for(job, usable, left), job.processors, self.policy.node_weights))
             begin, end = self.slots_of(job, start)
             if all(parts <= slot.nodes for slot in table if slot.end > begin and slot.begin < end):
                 return counts, start, usable, parts

@@ -1,6 +1,6 @@
 """The nodes of a machine, and the nodes that each job may use."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ class Nodes:
 
     sizes: np.ndarray  # int64: the processors of each node
     units: np.ndarray  # int64 (nodes, resources): the units of each node
+    weights: np.ndarray  # int64: jobs take nodes of the lowest weight first
     members: np.ndarray  # bool (partitions, nodes): the nodes that a partition may use
     partition: np.ndarray  # int64: the partition of each job, a row of ``members``
     names: tuple[str, ...]  # the names of the partitions, for errors
@@ -53,30 +54,46 @@ def nodes_of(workload: Workload, jobs: pl.DataFrame, scheduler: Scheduler) -> No
     """
     if not scheduler.nodes:
         return None
-    names, counts = Names(workload), [group["count"] for group in scheduler.nodes]
+    nodes = _groups_for(workload, jobs, scheduler.nodes)
+    nowhere = np.flatnonzero(nodes.members.sum(axis=1)[nodes.partition] == 0)
+    if nowhere.size:
+        raise SwflowError(
+            f"nodes: partition: {nowhere.size:,} jobs of {workload.name} have no nodes, the first is job "
+            f"{jobs['job_id'][int(nowhere[0])]} with {nodes.names[nodes.partition[nowhere[0]]]}; name it in nodes, or "
+            f"leave these jobs out {SELECT}"
+        )
+    return nodes
+
+
+def fits_on_nodes(workload: Workload, groups: Sequence[Mapping[str, Any]]) -> pl.Series:
+    """Return which jobs fit on the nodes of their partition with all their resources, if no other job runs."""
+    nodes, jobs = _groups_for(workload, workload.jobs, groups), workload.jobs
+    demands = [
+        jobs[name].cast(pl.Int64).fill_null(0) if name in jobs.columns else pl.zeros(jobs.height, pl.Int64, eager=True)
+        for name in units_on(groups)
+    ]
+    processors = jobs["processors"].to_numpy()
+    most = most_processors(nodes, processors, np.column_stack(demands) if demands else None)
+    return pl.Series(processors <= most)
+
+
+def _groups_for(workload: Workload, jobs: pl.DataFrame, groups: Sequence[Mapping[str, Any]]) -> Nodes:
+    """Return the nodes of groups, for the partitions of jobs."""
+    names, counts = Names(workload), [group["count"] for group in groups]
     column = jobs["partition_id"] if "partition_id" in jobs.columns else pl.Series([None] * jobs.height, dtype=pl.Int64)
     numbers: list[int] = column.drop_nulls().unique().sort().to_list()
     members = np.ones((len(numbers) + 1, sum(counts)), np.bool_)
-    for group, end in zip(scheduler.nodes, np.cumsum(counts).tolist(), strict=True):
+    for group, end in zip(groups, np.cumsum(counts).tolist(), strict=True):
         if "partition" in group:
             named = {names.number_of("partition", name, "nodes: partition") for name in group["partition"]}
             members[:-1, end - group["count"] : end] = np.isin(np.array(numbers), list(named)).reshape(-1, 1)
     partition = column.replace_strict(numbers, range(len(numbers)), default=len(numbers), return_dtype=pl.Int64)
-    nowhere = np.flatnonzero(members.sum(axis=1)[partition.to_numpy()] == 0)
-    if nowhere.size:
-        number = names.shown("partition", column[int(nowhere[0])])
-        raise SwflowError(
-            f"nodes: partition: {nowhere.size:,} jobs of {workload.name} have no nodes, the first is job "
-            f"{jobs['job_id'][int(nowhere[0])]} with partition {number}; name it in nodes, or leave these jobs out "
-            f"{SELECT}"
-        )
-    resources = [
-        [group.get("resources", {}).get(name, 0) for name in units_on(scheduler.nodes)] for group in scheduler.nodes
-    ]
+    resources = [[group.get("resources", {}).get(name, 0) for name in units_on(groups)] for group in groups]
     shown = (*(f"partition {names.shown('partition', number)}" for number in numbers), "all nodes")
     return Nodes(
-        np.repeat([group["processors"] for group in scheduler.nodes], counts),
+        np.repeat([group["processors"] for group in groups], counts),
         np.repeat(np.array(resources, np.int64), counts, axis=0),
+        np.repeat([group.get("weight", 1) for group in groups], counts),
         members,
         partition.to_numpy(),
         shown,
@@ -93,7 +110,7 @@ def most_processors(nodes: Nodes, processors: np.ndarray, demands: np.ndarray | 
     --------
     The job needs half of a GPU per processor, and has four processors of the first node and two of the second.
 
-    >>> two = Nodes(np.array([9, 9]), np.array([[2], [1]]), np.ones((1, 2), bool), np.zeros(1, int), ("all nodes",))
+    >>> two = Nodes(np.array([9, 9]), np.array([[2], [1]]), *np.ones((2, 1, 2), int), np.zeros(1, int), ("all nodes",))
     >>> most_processors(two, np.array([8]), np.array([[4]]))
     array([6])
     """

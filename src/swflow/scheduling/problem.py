@@ -209,9 +209,6 @@ def _check_nodes(problem: Problem) -> None:
         raise SwflowError(
             f"nodes: {nodes.sizes.sum():,} processors on a machine of {problem.machines[0].processors:,}; give all"
         )
-    units = nodes.units.sum(axis=0).max(initial=0)
-    if int(units) * problem.machines[0].processors > 2**62:
-        raise SwflowError(f"nodes: resources: {units:,} units of a resource; expected fewer of a larger unit")
     sizes = most_processors(nodes, jobs.processors, jobs.demands)
     wide = np.flatnonzero(jobs.processors > sizes)
     if wide.size:

@@ -26,8 +26,8 @@ END = record("time", "job part")
 #: Processors of each of some nodes, of one word of a set, that are released at the planned end of a job.
 RELEASE = record("time", "job word processors")
 
-#: Consecutive nodes with free processors, and the number of these.
-RUN = record("", "first last processors")
+#: Consecutive nodes of a weight with free processors, and the number of these.
+RUN = record("", "first last processors weight")
 
 #: A slot of a cycle's table: a time span in which the same nodes are not reserved, the ``next`` slot, 0 for none, the
 #: number of the first word, from 1 on, of nodes that are reserved in it but not in the next one, 0 for none, and the
@@ -61,6 +61,7 @@ class NodeState(NamedTuple):
     """The free processors of each node, the nodes of running jobs, and the table of a backfill cycle."""
 
     sizes: np.ndarray  # the processors of each node
+    weights: np.ndarray  # jobs take nodes of the lowest weight first
     free: np.ndarray  # the free processors of each node
     capacities: np.ndarray  # (nodes, resources): the units of each node
     units: np.ndarray  # (nodes, resources): the free ones
@@ -105,6 +106,7 @@ def new_node_state(nodes: Nodes, jobs: int, most_slots: int) -> NodeState:
     head["largest"] = nodes.sizes.max()
     return NodeState(
         sizes=nodes.sizes,
+        weights=nodes.weights,
         free=nodes.sizes.copy(),
         capacities=nodes.units,
         units=nodes.units.copy(),
@@ -231,7 +233,7 @@ def needs_as_much(state: State, item: int, other: int) -> bool:
     """Return whether a job needs at least as many units of each resource per processor as another one."""
     width, width_of_other = state.jobs[item].processors, state.jobs[other].processors
     for resource in range(state.capacities.size):
-        if state.demands[item, resource] * width_of_other < state.demands[other, resource] * width:
+        if state.demands[item, resource] / width < state.demands[other, resource] / width_of_other:
             return False
     return True
 
@@ -260,9 +262,9 @@ def _choose_nodes(machine: NodeState, free: np.ndarray, width: int) -> None:
     """
     Choose parts of the usable nodes for a job, given their free processors, which suffice.
 
-    Of the sets of consecutive nodes, Slurm takes the smallest one that suffices, or else the largest one and then
-    others. Of a set that suffices, it takes the node with the fewest processors that suffice alone, or else the nodes
-    in their order (`_eval_nodes` in src/plugins/select/cons_tres/job_test.c).
+    Of the sets of consecutive nodes of the lowest weight, Slurm takes the smallest one that suffices, or else the
+    largest one and then others. Of a set that suffices, it takes the node with the fewest processors that suffice
+    alone, or else the nodes in their order (`_eval_nodes` in src/plugins/select/cons_tres/job_test.c).
     """
     runs, size = machine.runs, _find_runs(machine, free)
     machine.head[0].chosen = 0
@@ -270,7 +272,7 @@ def _choose_nodes(machine: NodeState, free: np.ndarray, width: int) -> None:
     while width > 0:
         best = 0
         for k in range(1, size):
-            if _fits_better(runs[k].processors, runs[best].processors, width):
+            if _is_better(runs[k], runs[best], width):
                 best = k
         run = runs[best]
         only = -1
@@ -288,11 +290,15 @@ def _choose_nodes(machine: NodeState, free: np.ndarray, width: int) -> None:
         run.processors = 0
 
 
-def _fits_better(one: int, other: int, width: int) -> bool:
-    """Return whether one set of consecutive nodes is taken before another, by their numbers of free processors."""
-    if one >= width:
-        return other < width or one < other
-    return other < width and one > other
+def _is_better(one: Any, other: Any, width: int) -> bool:
+    """Return whether one set of consecutive nodes is taken before an earlier one."""
+    if one.processors == 0 or other.processors == 0:
+        return other.processors == 0
+    if one.weight != other.weight:
+        return one.weight < other.weight
+    if one.processors >= width:
+        return other.processors < width or one.processors < other.processors
+    return other.processors < width and one.processors > other.processors
 
 
 def _find_runs(machine: NodeState, free: np.ndarray) -> int:
@@ -305,8 +311,8 @@ def _find_runs(machine: NodeState, free: np.ndarray) -> int:
             word &= word - ONE
             if free[node] == 0:
                 continue
-            if node > before + 1:
-                runs[size].first, runs[size].processors = node, 0
+            if node > before + 1 or machine.weights[node] != machine.weights[before]:
+                runs[size].first, runs[size].processors, runs[size].weight = node, 0, machine.weights[node]
                 size += 1
             runs[size - 1].last = node
             runs[size - 1].processors += free[node]
