@@ -14,6 +14,7 @@ from swflow.scheduling.machine.nodes import (
     choose_nodes_then,
     find_occupied,
     free_for,
+    free_for_kind,
     is_disjoint,
     keep,
     most_usable,
@@ -251,8 +252,10 @@ def _has_hope(state: State, now: float, clock: float, tests: int) -> bool:
                 return head.hopeful == head.reached or _is_within_reach(state, tests)
             head.hopeful += 1
         may_any = False
-        for partition in range(state.machine.bounded.size):
-            may_any = _bound_starts(state, partition, clock) or may_any
+        for kind in range(state.machine.bounded.size):
+            if _bound_starts(state, kind, clock):
+                may_any = True
+                break
         item = next_job(state, state.queue, now, NO_JOB - 1, 0, 0.0, 0.0) if may_any else -1
         if item < 0:
             return False
@@ -282,55 +285,57 @@ def _is_within_reach(state: State, tests: int) -> bool:
 
 def _may_start(state: State, item: int, clock: float) -> bool:
     """Return whether a job is narrow and short enough to start on nodes that are not reserved before its end."""
-    partition = state.machine.partition[item]
+    kind = state.machine.kind[item]
+    if state.machine.bounded[kind] < 0:
+        _bound_starts(state, kind, clock)
     if not _is_within_bounds(state, item, clock):
         return False
-    if state.machine.stale[partition]:
-        _bound_starts(state, partition, clock)
+    if state.machine.stale[kind]:
+        _bound_starts(state, kind, clock)
         return _is_within_bounds(state, item, clock)
     return True
 
 
 def _is_within_bounds(state: State, item: int, clock: float) -> bool:
-    """Return whether a job is narrow and short enough to start by the bounds of its partition."""
+    """Return whether a job is narrow and short enough to start by the bounds of its kind."""
     machine, job = state.machine, state.jobs[item]
-    partition = machine.partition[item]
-    for k in range(machine.bounded[partition]):
-        bound = machine.bounds[partition, k]
+    kind = machine.kind[item]
+    for k in range(machine.bounded[kind]):
+        bound = machine.bounds[kind, k]
         if clock + job.planned < bound.until:
             return job.processors <= bound.free
     return False
 
 
-def _bound_starts(state: State, partition: int, clock: float) -> bool:
+def _bound_starts(state: State, kind: int, clock: float) -> bool:
     """
-    Compute the free processors of a partition's nodes without reservations until each time, while a job might fit.
+    Compute what a kind of jobs can use of the nodes without reservations until each time, while a job might fit.
 
     Return whether there are any. Bounds that are not stale remain.
     """
     machine, width = state.machine, root_of(state.queue).width
-    if not machine.stale[partition]:
-        return machine.bounded[partition] > 0
+    if not machine.stale[kind]:
+        return machine.bounded[kind] > 0
     slots, slot, size = machine.slots, 0, 0
-    assign(machine.usable, machine.members[partition])
+    assign(machine.usable, machine.members[machine.partition_of[kind]])
     keep(machine.usable, machine.idle)
-    free = total(machine.free, machine.usable, machine.usable)
+    free = free_for_kind(machine, kind, machine.usable)
     while free >= width:
         if slots[slot].end > clock:
             lost = machine.picked
             assign(lost, machine.usable)
             remove(lost, machine.unreserved[slot])
-            free -= total(machine.free, lost, lost)
+            free -= free_for_kind(machine, kind, lost)
             if free < width:
                 break
             keep(machine.usable, machine.unreserved[slot])
-            bound = machine.bounds[partition, size]
+            bound = machine.bounds[kind, size]
             bound.until, bound.free = np.inf if slots[slot].next == 0 else slots[slots[slot].next].begin, free
             size += 1
         slot = slots[slot].next
         if slot == 0:
             break
-    machine.bounded[partition], machine.stale[partition] = size, False
+    machine.bounded[kind], machine.stale[kind] = size, False
     return size > 0
 
 
@@ -344,6 +349,7 @@ def _open_table(state: State, clock: float) -> None:
     slot.begin, slot.end, slot.next = slot_start(state, clock), slot_start(state, clock + options.window), 0
     slot.failures = slot.gains = 0
     machine.stale[:] = True
+    machine.bounded[:] = -1
     assign(machine.unreserved[0], machine.members[machine.closed.size - 1])
     machine.head[0].slots = 1
     find_occupied(machine, clock + options.window)

@@ -15,6 +15,7 @@ from swflow.compiled.kernel import record
 from swflow.scheduling.machine.allocation import EMPTY, ONE, assign, clear, fill, lowest, ones, remove
 from swflow.scheduling.nodes import Nodes
 from swflow.scheduling.state import operations
+from swflow.scheduling.state.items import Items
 from swflow.scheduling.state.layout import State
 
 #: Some processors of a node that a running job has, or will have, and the ``next`` part of the same job, -1 for none.
@@ -42,14 +43,15 @@ FAILURE = record("end until", "processors partition job")
 #: The failures that are kept of each slot.
 KEPT = 8
 
-#: A bound in a cycle: the free processors of the nodes of a partition that are not reserved before a time.
+#: A bound in a cycle: the processors that a kind of jobs can use of nodes that are not reserved before a time.
 BOUND = record("until", "free")
 
 #: The number of jobs in ``ends``, of chosen parts and of slots, the first spare part, the processors of the largest
-#: node, and how many ``releases`` are before the start of a job by `would_start`. In a cycle, the numbers of jobs that
+#: node, how many ``releases`` are before the start of a job by `would_start`, and of how many the units are ``counted``
+#: (-1: nothing is) with which it can use some processors (``fitting``). In a cycle, the numbers of jobs that
 #: were taken from the queue and that were tested, the first that may start, and the last such one that is known to be
 #: within reach. The number of ``releases`` is -1 if they must be listed anew.
-HEAD = record("", "releases running chosen slots spare largest ended taken passed hopeful reached")
+HEAD = record("", "releases running chosen slots spare largest ended counted fitting taken passed hopeful reached")
 
 #: Seconds between the barriers to which the first group of ends is aligned, and the span of this group; and the time
 #: that a job takes to end beyond its limit (`_will_run_test` and `_guess_job_end` in
@@ -63,11 +65,14 @@ class NodeState(NamedTuple):
     sizes: np.ndarray  # the processors of each node
     weights: np.ndarray  # jobs take nodes of the lowest weight first
     free: np.ndarray  # the free processors of each node
-    capacities: np.ndarray  # (nodes, resources): the units of each node
-    units: np.ndarray  # (nodes, resources): the free ones
+    capacities: np.ndarray  # (resources, nodes): the units of each node
+    units: np.ndarray  # (resources, nodes): the free ones
     idle: np.ndarray  # the set of nodes with free processors
     members: np.ndarray  # the sets of nodes that each partition may use
     partition: np.ndarray  # the partition of each job
+    kind: np.ndarray  # the kind of each job: those of a partition that need about as many units for a processor
+    partition_of: np.ndarray  # the partition of each kind
+    rates: np.ndarray  # (kinds, resources): at most the units for a processor
     parts: np.ndarray  # the parts of all running jobs, and the spare ones
     ends: np.ndarray  # the running jobs by planned end, in whole seconds; ties go to the first job
     head: np.ndarray
@@ -81,25 +86,34 @@ class NodeState(NamedTuple):
     then: np.ndarray  # scratch: the processors of each node that are free when a job starts
     later: np.ndarray  # scratch: the units of each node that are free then
     fitting: np.ndarray  # scratch: the processors of each usable node that a job can use with its units
+    sums: np.ndarray  # scratch: the units of each resource that are free then
     runs: np.ndarray  # scratch: the consecutive nodes among those that a job may use
     slots: np.ndarray  # the table of a cycle
     failures: np.ndarray  # the last failures in each slot
-    bounds: np.ndarray  # scratch: bounds on the jobs of each partition that may start in a cycle, by time
-    bounded: np.ndarray  # scratch: the number of bounds of each partition
-    stale: np.ndarray  # scratch: whether reservations or starts followed the bounds of each partition
+    bounds: np.ndarray  # scratch: bounds on the jobs of each kind that may start in a cycle, by time
+    bounded: np.ndarray  # scratch: the number of bounds of each kind
+    stale: np.ndarray  # scratch: whether reservations or starts followed the bounds of each kind
     unreserved: np.ndarray  # the set of nodes that are not reserved in each slot
     occupied: np.ndarray  # the set of nodes that have no free processors in the window of a cycle
 
 
-def new_node_state(nodes: Nodes, jobs: int, most_slots: int) -> NodeState:
+#: The kinds of jobs by the units for a processor: as many for each power of 2.
+_KINDS = 8
+
+
+def new_node_state(nodes: Nodes, items: Items, most_slots: int) -> NodeState:
     """Return idle nodes; a cycle's table has at most ``most_slots`` slots when it gets another reservation."""
-    count, processors = nodes.sizes.size, int(nodes.sizes.sum())
+    count, processors, jobs = nodes.sizes.size, int(nodes.sizes.sum()), items.submit.size
     words = (count + 63) >> 6
     members = np.zeros((len(nodes.members), 8 * words), np.uint8)
     packed = np.packbits(nodes.members, axis=1, bitorder="little")
     members[:, : packed.shape[1]] = packed
     # Partitions with the same nodes are alike; all nodes come last.
     sets, alike = np.unique(members.view(np.uint64), axis=0, return_inverse=True)
+    demands = items.demands.reshape(jobs, nodes.units.shape[1])
+    with np.errstate(divide="ignore"):
+        level = np.floor(_KINDS * np.log2(demands / items.processors.reshape(-1, 1)))
+    kinds, kind = np.unique(np.column_stack([alike[nodes.partition].astype(float), level]), axis=0, return_inverse=True)
     parts = np.zeros(min(processors, count * max(jobs, 1)) + 1, PART)
     parts["next"] = np.arange(1, parts.size + 1)
     slots, head = min(most_slots, 2 * jobs + 1) + 1, np.zeros(1, HEAD)
@@ -108,11 +122,14 @@ def new_node_state(nodes: Nodes, jobs: int, most_slots: int) -> NodeState:
         sizes=nodes.sizes,
         weights=nodes.weights,
         free=nodes.sizes.copy(),
-        capacities=nodes.units,
-        units=nodes.units.copy(),
+        capacities=np.ascontiguousarray(nodes.units.T),
+        units=np.array(nodes.units.T, order="C"),
         idle=sets[-1].copy(),
         members=sets,
         partition=alike[nodes.partition],
+        kind=kind.reshape(-1),
+        partition_of=kinds[:, 0].astype(np.int64),
+        rates=np.ascontiguousarray(np.exp2(kinds[:, 1:] / _KINDS) * (1 - 1e-9)),
         parts=parts,
         ends=np.empty(min(processors, jobs) + 1, END),
         head=head,
@@ -124,14 +141,15 @@ def new_node_state(nodes: Nodes, jobs: int, most_slots: int) -> NodeState:
         open=np.zeros(words, np.uint64),
         closed=np.zeros(len(sets), np.bool_),
         then=np.zeros(count, np.int64),
-        later=nodes.units.copy(),
+        later=np.zeros_like(nodes.units.T, order="C"),
         fitting=np.zeros(count, np.int64),
+        sums=np.zeros(nodes.units.shape[1], np.int64),
         runs=np.zeros(count, RUN),
         slots=np.zeros(slots, SLOT),
         failures=np.zeros((slots, KEPT), FAILURE),
-        bounds=np.zeros((len(sets), slots), BOUND),
-        bounded=np.zeros(len(sets), np.int64),
-        stale=np.zeros(len(sets), np.bool_),
+        bounds=np.zeros((len(kinds), slots), BOUND),
+        bounded=np.zeros(len(kinds), np.int64),
+        stale=np.zeros(len(kinds), np.bool_),
         unreserved=np.zeros((slots, words), np.uint64),
         occupied=np.zeros(words, np.uint64),
     )
@@ -190,7 +208,7 @@ def _processors_with_units(state: State, item: int, free: np.ndarray, units: np.
     for resource in range(state.capacities.size):
         needed = state.demands[item, resource]
         if needed > 0:
-            found = min(found, units[node, resource] * width // needed)
+            found = min(found, units[resource, node] * width // needed)
     return found
 
 
@@ -214,11 +232,12 @@ def could_use(state: State, item: int, free: np.ndarray, units: np.ndarray, node
 
 
 def free_for(state: State, item: int) -> int:
-    """Return how many free processors of the usable nodes a job can use."""
+    """Return how many free processors of the usable nodes a job can use; maybe more if they do not suffice."""
     machine = state.machine
-    if needs_units(state, item):
-        return could_use(state, item, machine.free, machine.units, machine.usable)
-    return total(machine.free, machine.usable, machine.idle)
+    found = total(machine.free, machine.usable, machine.idle)
+    if found < state.jobs[item].processors or not needs_units(state, item):
+        return found
+    return could_use(state, item, machine.free, machine.units, machine.usable)
 
 
 def all_for(state: State, item: int) -> int:
@@ -227,6 +246,24 @@ def all_for(state: State, item: int) -> int:
     if needs_units(state, item):
         return could_use(state, item, machine.sizes, machine.capacities, machine.usable)
     return total(machine.sizes, machine.usable, machine.usable)
+
+
+def free_for_kind(machine: NodeState, kind: int, nodes: np.ndarray) -> int:
+    """Return at least as many processors as any job of a kind can use now of a set of nodes."""
+    if machine.sums.size == 0:
+        return total(machine.free, nodes, nodes)
+    found = 0
+    for index in range(nodes.size):
+        word = nodes[index]
+        while word != EMPTY:
+            node = (index << 6) + lowest(word)
+            word &= word - ONE
+            usable = machine.free[node]
+            for resource in range(machine.sums.size):
+                if machine.rates[kind, resource] > 0:
+                    usable = min(usable, int(machine.units[resource, node] / machine.rates[kind, resource]))
+            found += usable
+    return found
 
 
 def needs_as_much(state: State, item: int, other: int) -> bool:
@@ -338,7 +375,7 @@ def _occupy(state: State, item: int, now: float) -> None:
         node, processors = machine.chosen[k].node, machine.chosen[k].processors
         machine.free[node] -= processors
         for resource in range(state.capacities.size):
-            machine.units[node, resource] -= _units_of_part(state, item, processors, resource)
+            machine.units[resource, node] -= _units_of_part(state, item, processors, resource)
         if machine.free[node] == 0:
             clear(machine.idle, node, node)
         part = head.spare
@@ -356,7 +393,7 @@ def _release(state: State, item: int, now: float) -> None:
         node, following = parts[part].node, parts[part].next
         machine.free[node] += parts[part].processors
         for resource in range(state.capacities.size):
-            machine.units[node, resource] += _units_of_part(state, item, parts[part].processors, resource)
+            machine.units[resource, node] += _units_of_part(state, item, parts[part].processors, resource)
         fill(machine.idle, node, node)
         parts[part].next = head.spare
         head.spare = part
@@ -420,7 +457,8 @@ def would_start(state: State, item: int, clock: float, until: float) -> tuple[fl
         _list_releases(machine)
     with_units = needs_units(state, item)
     if with_units:
-        _begin_ahead(machine)
+        free = total(machine.free, machine.usable, machine.idle)
+        _open_sums(state)
     place, span = 0, _FIRST_GROUP
     while place < head.releases and _usable_of(machine, place) == EMPTY:
         place += 1
@@ -430,8 +468,10 @@ def would_start(state: State, item: int, clock: float, until: float) -> tuple[fl
         last = -1  # the last release of the group
         while place < head.releases:
             time = releases[place].time
-            if time > until and free < width:
-                return np.inf, free
+            if time > until:
+                most = _most_then(state, item, free, place, with_units)
+                if most < width:
+                    return np.inf, most
             if time > barrier + span and last >= 0:  # the group ends if the job before has usable nodes
                 former = releases[place - 1].job
                 if releases[place].job != former and releases[last].job == former:
@@ -439,19 +479,60 @@ def would_start(state: State, item: int, clock: float, until: float) -> tuple[fl
             own = _usable_of(machine, place)
             if own != EMPTY:
                 last = place
-                free += _gain_units(state, item, place, own) if with_units else releases[place].processors * ones(own)
+                free += releases[place].processors * ones(own)
+                if with_units:
+                    _add_sums(state, place, ones(own))
             place += 1
-        if free >= width:
+        most = _most_then(state, item, free, place, with_units)
+        if most >= width:
             head.ended, time = place, releases[last].time
-            return time if time > clock else max(time + _KILL_WAIT, clock + 1), free
+            return time if time > clock else max(time + _KILL_WAIT, clock + 1), most
         while place < head.releases and releases[place].time > barrier + span:
             span *= 2
-    return np.inf, free
+    return np.inf, _most_then(state, item, free, place, with_units)
 
 
 def _usable_of(machine: NodeState, place: int) -> Any:
     """Return the usable nodes of a release, a word of a set."""
     return machine.usable[machine.releases[place].word] & machine.released[place]
+
+
+def _open_sums(state: State) -> None:
+    """Sum the free units of usable nodes."""
+    machine = state.machine
+    machine.head[0].counted = -1
+    for resource in range(machine.sums.size):
+        machine.sums[resource] = total(machine.units[resource], machine.usable, machine.usable)
+
+
+def _add_sums(state: State, place: int, nodes: int) -> None:
+    """Add the units of some nodes of a release."""
+    one = state.machine.releases[place]
+    for resource in range(state.machine.sums.size):
+        state.machine.sums[resource] += nodes * _units_of_part(state, one.job, one.processors, resource)
+
+
+def _most_then(state: State, item: int, free: int, place: int, with_units: bool) -> int:
+    """
+    Return how many processors a job can use after the releases before a place, of ``free`` ones.
+
+    It may be more if they do not suffice.
+    """
+    machine, job = state.machine, state.jobs[item]
+    head = machine.head[0]
+    if not with_units or free < job.processors:
+        return free
+    for resource in range(machine.sums.size):
+        needed = state.demands[item, resource]
+        if machine.sums[resource] < needed:
+            return machine.sums[resource] * job.processors // needed
+    if head.counted < 0:
+        _begin_ahead(machine)
+        head.fitting, head.counted = could_use(state, item, machine.free, machine.units, machine.usable), 0
+    while head.counted < place:
+        head.fitting += _gain_units(state, item, head.counted, _usable_of(machine, head.counted))
+        head.counted += 1
+    return head.fitting
 
 
 def _gain_units(state: State, item: int, place: int, word: Any) -> int:
@@ -462,7 +543,7 @@ def _gain_units(state: State, item: int, place: int, word: Any) -> int:
         word &= word - ONE
         machine.then[node] += one.processors
         for resource in range(state.capacities.size):
-            machine.later[node, resource] += _units_of_part(state, one.job, one.processors, resource)
+            machine.later[resource, node] += _units_of_part(state, one.job, one.processors, resource)
         fitting = _processors_with_units(state, item, machine.then, machine.later, node)
         gained += fitting - machine.fitting[node]
         machine.fitting[node] = fitting
@@ -503,8 +584,8 @@ def _begin_ahead(machine: NodeState) -> None:
     """Begin with what is free now."""
     for node in range(machine.free.size):
         machine.then[node] = machine.free[node]
-        for resource in range(machine.units.shape[1]):
-            machine.later[node, resource] = machine.units[node, resource]
+        for resource in range(machine.sums.size):
+            machine.later[resource, node] = machine.units[resource, node]
 
 
 def _look_ahead(machine: NodeState) -> None:
