@@ -47,11 +47,11 @@ KEPT = 8
 BOUND = record("until", "free")
 
 #: The number of jobs in ``ends``, of chosen parts and of slots, the first spare part, the processors of the largest
-#: node, how many ``releases`` are before the start of a job by `would_start`, and of how many the units are ``counted``
-#: (-1: nothing is) with which it can use some processors (``fitting``). In a cycle, the numbers of jobs that
-#: were taken from the queue and that were tested, the first that may start, and the last such one that is known to be
-#: within reach. The number of ``releases`` is -1 if they must be listed anew.
-HEAD = record("", "releases running chosen slots spare largest ended counted fitting taken passed hopeful reached")
+#: node, and how many ``releases`` are before the start of a job by `would_start`. The processors ``fitting`` that it
+#: can use with its units, after the ``counted`` releases (-1: none is known), and a ``mark`` of each such count. In a
+#: cycle, the numbers of jobs that were taken from the queue and that were tested, the first that may start, and the
+#: last such one that is known to be within reach. The number of ``releases`` is -1 if they must be listed anew.
+HEAD = record("", "releases running chosen slots spare largest ended counted fitting mark taken passed hopeful reached")
 
 #: Seconds between the barriers to which the first group of ends is aligned, and the span of this group; and the time
 #: that a job takes to end beyond its limit (`_will_run_test` and `_guess_job_end` in
@@ -86,6 +86,7 @@ class NodeState(NamedTuple):
     then: np.ndarray  # scratch: the processors of each node that are free when a job starts
     later: np.ndarray  # scratch: the units of each node that are free then
     fitting: np.ndarray  # scratch: the processors of each usable node that a job can use with its units
+    marks: np.ndarray  # scratch: the last count of ``fitting`` and of what is free then that included each node
     sums: np.ndarray  # scratch: the units of each resource that are free then
     runs: np.ndarray  # scratch: the consecutive nodes among those that a job may use
     slots: np.ndarray  # the table of a cycle
@@ -143,6 +144,7 @@ def new_node_state(nodes: Nodes, items: Items, most_slots: int) -> NodeState:
         then=np.zeros(count, np.int64),
         later=np.zeros_like(nodes.units.T, order="C"),
         fitting=np.zeros(count, np.int64),
+        marks=np.zeros(count, np.int64),
         sums=np.zeros(nodes.units.shape[1], np.int64),
         runs=np.zeros(count, RUN),
         slots=np.zeros(slots, SLOT),
@@ -219,25 +221,38 @@ def _units_of_part(state: State, item: int, processors: int, resource: int) -> i
 
 
 def could_use(state: State, item: int, free: np.ndarray, units: np.ndarray, nodes: np.ndarray) -> int:
-    """Return how many processors of a set of nodes a job can use, given what is free; `NodeState.fitting` has these."""
-    machine, found = state.machine, 0
+    """Return how many processors of the usable ones of some nodes a job can use, given what is free: `fitting`."""
+    machine = state.machine
+    head = machine.head[0]
+    head.mark += 1
+    head.fitting = head.counted = 0
     for index in range(nodes.size):
-        word = nodes[index]
+        word = nodes[index] & machine.usable[index]
         while word != EMPTY:
             node = (index << 6) + lowest(word)
             word &= word - ONE
+            _note_free(machine, free, units, node)
             machine.fitting[node] = _processors_with_units(state, item, free, units, node)
-            found += machine.fitting[node]
-    return found
+            head.fitting += machine.fitting[node]
+    return head.fitting
+
+
+def _note_free(machine: NodeState, free: np.ndarray, units: np.ndarray, node: int) -> None:
+    """Note what is free of a node before jobs end."""
+    machine.marks[node] = machine.head[0].mark
+    machine.then[node], machine.fitting[node] = free[node], 0
+    for resource in range(machine.sums.size):
+        machine.later[resource, node] = units[resource, node]
 
 
 def free_for(state: State, item: int) -> int:
     """Return how many free processors of the usable nodes a job can use; maybe more if they do not suffice."""
     machine = state.machine
     found = total(machine.free, machine.usable, machine.idle)
+    machine.head[0].counted = -1
     if found < state.jobs[item].processors or not needs_units(state, item):
         return found
-    return could_use(state, item, machine.free, machine.units, machine.usable)
+    return could_use(state, item, machine.free, machine.units, machine.idle)
 
 
 def all_for(state: State, item: int) -> int:
@@ -281,7 +296,10 @@ def needs_as_much(state: State, item: int, other: int) -> bool:
 def choose_free_nodes(state: State, item: int) -> None:
     """Choose parts of the usable nodes for a job that starts now, after `free_for`."""
     machine = state.machine
-    free = machine.fitting if needs_units(state, item) else machine.free
+    free = machine.free
+    if needs_units(state, item):
+        free = machine.fitting
+        _clear_rest(machine)
     _choose_nodes(machine, free, state.jobs[item].processors)
 
 
@@ -289,10 +307,19 @@ def choose_nodes_then(state: State, item: int) -> None:
     """Choose parts of the usable nodes for a job that starts at the time that `would_start` returned."""
     machine = state.machine
     free = machine.fitting
-    if not needs_units(state, item):
+    if needs_units(state, item):
+        _clear_rest(machine)
+    else:
         free = machine.then
         _look_ahead(machine)
     _choose_nodes(machine, free, state.jobs[item].processors)
+
+
+def _clear_rest(machine: NodeState) -> None:
+    """Note that a job can use no processors of the other nodes."""
+    for node in range(machine.fitting.size):
+        if machine.marks[node] != machine.head[0].mark:
+            machine.fitting[node] = 0
 
 
 def _choose_nodes(machine: NodeState, free: np.ndarray, width: int) -> None:
@@ -500,7 +527,6 @@ def _usable_of(machine: NodeState, place: int) -> Any:
 def _open_sums(state: State) -> None:
     """Sum the free units of usable nodes."""
     machine = state.machine
-    machine.head[0].counted = -1
     for resource in range(machine.sums.size):
         machine.sums[resource] = total(machine.units[resource], machine.usable, machine.usable)
 
@@ -527,8 +553,7 @@ def _most_then(state: State, item: int, free: int, place: int, with_units: bool)
         if machine.sums[resource] < needed:
             return machine.sums[resource] * job.processors // needed
     if head.counted < 0:
-        _begin_ahead(machine)
-        head.fitting, head.counted = could_use(state, item, machine.free, machine.units, machine.usable), 0
+        could_use(state, item, machine.free, machine.units, machine.idle)
     while head.counted < place:
         head.fitting += _gain_units(state, item, head.counted, _usable_of(machine, head.counted))
         head.counted += 1
@@ -541,6 +566,8 @@ def _gain_units(state: State, item: int, place: int, word: Any) -> int:
     while word != EMPTY:
         node = (one.word << 6) + lowest(word)
         word &= word - ONE
+        if machine.marks[node] != machine.head[0].mark:
+            _note_free(machine, machine.free, machine.units, node)
         machine.then[node] += one.processors
         for resource in range(state.capacities.size):
             machine.later[resource, node] += _units_of_part(state, one.job, one.processors, resource)
@@ -580,17 +607,10 @@ def find_occupied(machine: NodeState, until: float) -> None:
         machine.occupied[machine.releases[place].word] &= ~machine.released[place]
 
 
-def _begin_ahead(machine: NodeState) -> None:
-    """Begin with what is free now."""
-    for node in range(machine.free.size):
-        machine.then[node] = machine.free[node]
-        for resource in range(machine.sums.size):
-            machine.later[resource, node] = machine.units[resource, node]
-
-
 def _look_ahead(machine: NodeState) -> None:
     """Compute the free processors of each usable node at the time that `would_start` returned."""
-    _begin_ahead(machine)
+    for node in range(machine.free.size):
+        machine.then[node] = machine.free[node]
     for place in range(machine.head[0].ended):
         one, word = machine.releases[place], _usable_of(machine, place)
         while word != EMPTY:
