@@ -554,9 +554,11 @@ def _most_then(state: State, item: int, free: int, place: int, with_units: bool)
             return machine.sums[resource] * job.processors // needed
     if head.counted < 0:
         could_use(state, item, machine.free, machine.units, machine.idle)
-    while head.counted < place:
-        head.fitting += _gain_units(state, item, head.counted, _usable_of(machine, head.counted))
-        head.counted += 1
+    for counted in range(head.counted, place):
+        own = _usable_of(machine, counted)
+        if own != EMPTY:
+            head.fitting += _gain_units(state, item, counted, own)
+    head.counted = place
     return head.fitting
 
 
