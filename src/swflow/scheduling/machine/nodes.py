@@ -98,8 +98,24 @@ class NodeState(NamedTuple):
     occupied: np.ndarray  # the set of nodes that have no free processors in the window of a cycle
 
 
-#: The kinds of jobs by the units for a processor: as many for each power of 2.
-_KINDS = 8
+#: The most kinds of jobs.
+_KINDS = 64
+
+
+def _kinds(
+    partition: np.ndarray, demands: np.ndarray, processors: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the partition of each kind of jobs, the kind of each job, and the least units for a processor of each."""
+    with np.errstate(divide="ignore"):
+        octave = np.log2(demands / processors.reshape(-1, 1))
+    for parts in (8, 4, 2, 1):  # of an octave
+        levels = np.column_stack([partition, np.floor(parts * octave)])
+        kinds, kind = np.unique(levels, axis=0, return_inverse=True)
+        if len(kinds) <= _KINDS:
+            rates = np.exp2(kinds[:, 1:] / parts) * (1 - 1e-9)  # safe from rounding
+            return kinds[:, 0].astype(np.int64), kind.reshape(-1), np.ascontiguousarray(rates)
+    kinds, kind = np.unique(partition, return_inverse=True)
+    return kinds, kind, np.zeros((len(kinds), demands.shape[1]))
 
 
 def new_node_state(nodes: Nodes, items: Items, most_slots: int) -> NodeState:
@@ -112,9 +128,7 @@ def new_node_state(nodes: Nodes, items: Items, most_slots: int) -> NodeState:
     # Partitions with the same nodes are alike; all nodes come last.
     sets, alike = np.unique(members.view(np.uint64), axis=0, return_inverse=True)
     demands = items.demands.reshape(jobs, nodes.units.shape[1])
-    with np.errstate(divide="ignore"):
-        level = np.floor(_KINDS * np.log2(demands / items.processors.reshape(-1, 1)))
-    kinds, kind = np.unique(np.column_stack([alike[nodes.partition].astype(float), level]), axis=0, return_inverse=True)
+    kinds, kind, rates = _kinds(alike[nodes.partition], demands, items.processors)
     parts = np.zeros(min(processors, count * max(jobs, 1)) + 1, PART)
     parts["next"] = np.arange(1, parts.size + 1)
     slots, head = min(most_slots, 2 * jobs + 1) + 1, np.zeros(1, HEAD)
@@ -128,9 +142,9 @@ def new_node_state(nodes: Nodes, items: Items, most_slots: int) -> NodeState:
         idle=sets[-1].copy(),
         members=sets,
         partition=alike[nodes.partition],
-        kind=kind.reshape(-1),
-        partition_of=kinds[:, 0].astype(np.int64),
-        rates=np.ascontiguousarray(np.exp2(kinds[:, 1:] / _KINDS) * (1 - 1e-9)),
+        kind=kind,
+        partition_of=kinds,
+        rates=rates,
         parts=parts,
         ends=np.empty(min(processors, jobs) + 1, END),
         head=head,
