@@ -105,7 +105,11 @@ class Recording(NamedTuple):
 
 def read_run(folder: Path) -> Recording:
     """Return the recording in a folder, with the scheduler that swflow imports from its configuration."""
-    site = read_site(folder / "slurm.conf", qos=folder / "qos.txt", associations=folder / "assoc.txt")
+    before, usage = folder / "sshare_before.txt", None
+    if before.exists():  # the first line is the time
+        usage = folder / "usage.txt"
+        usage.write_text(before.read_text().partition("\n")[2])
+    site = read_site(folder / "slurm.conf", qos=folder / "qos.txt", associations=folder / "assoc.txt", usage=usage)
     imported = import_sacct(str(folder / "sacct.txt"), Site(site.processors))
     log = folder / "log.parquet"
     write_log(log, imported.fields, imported.header, imported.history)

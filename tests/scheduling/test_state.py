@@ -100,7 +100,7 @@ def test_usage_and_limits_are_those_of_the_slow_simulator(half_life: float, peri
         numbers = np.array([[job.user, job.group, -1, job.number // 3] for job in jobs])
         owners = accounts.Owners(numbers, np.full((len(jobs), 3), math.nan), tree=tree)
         usage = accounts.new_usage(owners, None, 0.0, period)
-        most = np.array([[rng.randint(1, 3), rng.randint(2, 6)] for _ in range(usage.accounts.size)])
+        most = np.array([[rng.randint(1, 3), rng.randint(2, 6), 1] for _ in range(usage.accounts.size)])
         usage = usage._replace(limits=accounts.limits_of(most))
         whole = rng.random() < 0.5
         fair = naive.FairShare(half_life, period=period, whole_periods=whole, tree=plain_tree(given))
@@ -210,7 +210,7 @@ def test_owners_have_the_rows_of_their_accounts() -> None:
 def test_a_cycle_tests_as_many_jobs_of_each_user_as_it_may() -> None:
     may_test, forget_tests = for_python(accounts.may_test), for_python(accounts.forget_tests)
     owners = accounts.Owners(np.array([[0, -1, -1, -1], [1, -1, -1, -1], [-1, -1, -1, -1]]), np.zeros((3, 3)))
-    usage = accounts.new_usage(owners, None, 0.0)._replace(limits=accounts.limits_of(np.ones((3, 2), np.int64)))
+    usage = accounts.new_usage(owners, None, 0.0)._replace(limits=accounts.limits_of(np.ones((3, 3), np.int64)))
     for _ in range(2):
         assert [may_test(usage, item, 2) for item in (0, 0, 1, 0, 1, 2, 2, 2, 1)] == [
             True, True, True, False, True, True, True, True, False,

@@ -24,11 +24,16 @@ Unavailable = TypedDict("Unavailable", {"from": float | str, "until": float | st
 
 
 class Account(TypedDict, total=False):
-    """A group in the tree of accounts: the group above it, and its share and its users' for the fair tree."""
+    """
+    A group in the tree of accounts: the group above it, its share and its users', and their usage before the log.
+
+    Usage is in processor-seconds, at the first submission.
+    """
 
     parent: str
     share: float
     users: Mapping[str, float]
+    usage: Mapping[str, float]
 
 
 class Priority(TypedDict, total=False):
@@ -244,16 +249,17 @@ class Options:
     )
     limits: Limits | None = option(
         "limits",
-        "The maximum of running jobs and processors of a user, group, partition and QOS, such as {user: {jobs: 10}, "
-        "partition: {debug: {processors: 64}}}, and of each user in a partition or QOS (user_jobs, user_processors); "
-        "jobs beyond it are skipped.",
+        "The maximum of running jobs, processors and processor_minutes (that are left to running jobs) of a user, "
+        "group, partition and QOS, such as {user: {jobs: 10}, partition: {debug: {processors: 64}}}, and of each user "
+        "in a partition or QOS (user_jobs and so on); jobs beyond it are skipped.",
         optional=True,
     )
     accounts: Mapping[str, Account] | None = option(
         "accounts",
         "The groups of a site as a tree, such as {physics: {parent: science, share: 2, users: {alice: 3}}}: jobs of a "
         "group count towards the limits of the groups above it; fair share of associations and the fair tree use these "
-        "shares, others are 1.",
+        "shares, others are 1. Fair share begins with the usage of users, such as {physics: {usage: {alice: 3600}}} "
+        "(processor-seconds).",
         optional=True,
     )
     resources: Mapping[str, int | None] | None = option(
@@ -329,6 +335,7 @@ CHOICES: dict[str, Mapping[str, str]] = {name: option.choices for name, option i
 CLUSTER_OPTIONS = tuple(Cluster.__annotations__)
 
 _POINTS = _SHARE = Option("number", "", least=0, most=1e9)
+_USAGE = Option("weights", "", least=0, most=1e18)
 
 #: The keys of `priority`: weights in points, parameters, and the priorities of partitions and QOS by name.
 PRIORITY: dict[str, Option] = {
@@ -369,8 +376,8 @@ _OF_WEIGHT = {"max_age": "age", "fair_share_of": "fair_share", "dampening": "fai
 SHARED_ALLOCATIONS = frozenset({"least-shared", "threshold"})
 
 #: The kinds of accounts that limits apply to, the limited quantities, and those of each user in a partition or QOS.
-LIMITED, LIMITS = ("user", "group", "partition", "qos"), ("jobs", "processors")
-USER_LIMITS, WITH_USER_LIMITS = ("user_jobs", "user_processors"), ("partition", "qos")
+LIMITED, LIMITS = ("user", "group", "partition", "qos"), ("jobs", "processors", "processor_minutes")
+USER_LIMITS, WITH_USER_LIMITS = tuple(f"user_{name}" for name in LIMITS), ("partition", "qos")
 
 #: The keys of a group of nodes.
 NODE_OPTIONS = tuple(NodeGroup.__annotations__)
@@ -687,6 +694,8 @@ def _accounts(value: Any, where: str) -> dict[str, Account]:
             one["share"] = _checked(_SHARE, share, f"{here}: share")
         if account.get("users") is not None:
             one["users"] = _checked(replace(_SHARE, kind="weights"), account["users"], f"{here}: users")
+        if account.get("usage") is not None:
+            one["usage"] = _checked(_USAGE, account["usage"], f"{here}: usage")
         found[name] = one
     for name in found:
         if name in accounts_above(found, name)[1:]:

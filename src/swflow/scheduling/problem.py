@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -73,9 +73,9 @@ class Machine:
     """
     A machine of a problem. Its other options are those of the policy's queue with the same index.
 
-    ``limits`` are int64 of shape (accounts, 2), the maximum of running jobs and processors: of all jobs together
-    (unused), then of the accounts in the order of `swflow.scheduling.state.accounts.Owners`. A job beyond a limit is
-    skipped as if it were not queued.
+    ``limits`` are int64 of shape (accounts, 3), the maximum of running jobs, processors, and processor-minutes that are
+    left to running jobs: of all jobs together (unused), then of the accounts in the order of
+    `swflow.scheduling.state.accounts.Owners`. A job beyond a limit is skipped as if it were not queued.
     """
 
     processors: int
@@ -325,11 +325,12 @@ def prepare(workload: Workload, scheduler: Scheduler) -> Problem:
     demands = demands_of(table, list(resources[0]), name)
     if scheduler.shares:
         require_demands(table, workload.machine.capacities, name)
-    ownership = ownership_of(workload, table, scheduler, arrays)
+    jobs = _jobs(table, scheduler, demands)
+    ownership = ownership_of(workload, table, scheduler, arrays, jobs.planned)
+    jobs = replace(jobs, clusters=ownership.clusters)
     _require_memory(name, sum(sizes), scheduler)
     shapes = _shapes(name, table, scheduler, max(sizes)) if moldable else None
     sharing = _shared(workload, table, scheduler)
-    jobs = _jobs(table, scheduler, ownership.clusters, demands)
     named = _mentioned_resources(scheduler, resources[0])
     columns = _columns(jobs, shapes if scheduler.shapes == "submit" else None, ownership.owners, named)
     orders = _orders(scheduler, ownership, columns, tuple(named), dependencies is not None)
@@ -385,7 +386,8 @@ def _times(table: pl.DataFrame, scheduler: Scheduler) -> tuple[np.ndarray, np.nd
     return run, np.maximum(planned, 1.0)
 
 
-def _jobs(table: pl.DataFrame, scheduler: Scheduler, clusters: np.ndarray | None, demands: np.ndarray | None) -> Jobs:
+def _jobs(table: pl.DataFrame, scheduler: Scheduler, demands: np.ndarray | None) -> Jobs:
+    """Return the jobs, whose clusters are not known yet."""
     run, planned = _times(table, scheduler)
     # With shared run times the engine decides which jobs are killed.
     run, submit = (
@@ -403,8 +405,7 @@ def _jobs(table: pl.DataFrame, scheduler: Scheduler, clusters: np.ndarray | None
         table["processors"].to_numpy(),
         _attributes(table) if _needs_attributes(scheduler) else None,
         _users(table) if scheduler.prediction == "system" else None,
-        clusters,
-        demands,
+        demands=demands,
     )
 
 

@@ -79,11 +79,14 @@ OF_ACCOUNTS = PARAMETERS[9:17]
 #: Those that need the tree of accounts.
 OF_TREE = frozenset({"fair_tree", "association_usage"})
 
+#: Those that depend on past usage.
+OF_USAGE = OF_TREE | {"user_usage", "group_usage"}
+
 #: The names that a formula may use, besides those of resources.
 VARIABLES = (*PARAMETERS[:2], "wait", *PARAMETERS[2:-MOST_NAMED])
 
 #: The variables that change while a job waits, or differ between machines.
-CHANGING = ("now", "wait", "user_usage", "group_usage", *OF_TREE, "machine_processors", "dominant_share")
+CHANGING = ("now", "wait", *OF_USAGE, "machine_processors", "dominant_share")
 
 #: The functions that a formula may call; `min` and `max` take two arguments or more, the others one.
 FUNCTIONS: dict[str, Callable[..., float]] = {
