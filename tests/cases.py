@@ -218,7 +218,8 @@ def _priority(*names: str) -> Draw:
         values: dict[str, Any] = {
             "max_age": site.rng.choice([8.0, 640.0]) * site.unit, "fair_share_of": "group", "dampening": 2.0,
             "calc_period": site.rng.choice([4.0, 20.0]) * site.unit, "whole_periods": True,
-            "favor_small": True, "partition_factors": {"0": 1.0, "1": 4.0}, "qos_factors": {"1": 2.0, "2": 1.0},
+            "whole_points": True, "favor_small": True, "partition_factors": {"0": 1.0, "1": 4.0},
+            "qos_factors": {"1": 2.0, "2": 1.0},
         }  # fmt: skip
         return {name: values.get(name, site.rng.choice(points)) for name in names}
 
@@ -289,6 +290,7 @@ VALUES: dict[str, dict[str, Draw]] = {
         ),
         "calc_period": _priority("fair_share", "calc_period"),
         "whole_periods": _priority("fair_share", "calc_period", "whole_periods"),
+        "whole_points": _priority("fair_share", "age", "size", "whole_points"),
         "whole_periods of associations": lambda site: _priority(*PRIORITY)(site) | {"fair_share_of": "association"},
         "calc_period of associations": lambda site: (
             _priority("fair_share", "age", "calc_period")(site) | {"fair_share_of": "association"}

@@ -299,6 +299,7 @@ class Multifactor:
     dampening: float = 1
     calc_period: float = 0
     whole_periods: bool = False
+    whole_points: bool = False
     size: float = 0
     favor_small: bool = False
     partition: float = 0
@@ -321,13 +322,14 @@ class Multifactor:
             self.partition_factors.values(), default=1
         )
         qos_factor = self.qos_factors.get(job.qos, 0) / max(self.qos_factors.values(), default=1)
-        return (
+        priority = (
             self.age * age_factor
             + self.fair_share * fair_share_factor
             + (self.size * (1 - size) if self.favor_small else self.size * job.processors / machine.processors)
             + self.partition * partition_factor
             + self.qos * qos_factor
         )
+        return max(1, math.floor(priority)) if self.whole_points else priority
 
 
 #: The orders of the queue: the smallest key is first, ties by number.

@@ -146,6 +146,7 @@ def test_the_multifactor_priority_becomes_the_order(folder):
         "max_age": 36 * 3600,
         "calc_period": 300,
         "fair_share_of": "fair-tree",
+        "whole_points": True,
     }
     assert options["limits"] == {
         "group": {"physics": {"processors": 64}}, "user": {"alice": {"jobs": 5}}, "qos": {"long": LONG}
@@ -176,7 +177,7 @@ def test_the_minutes_of_running_jobs_and_past_usage_are_read(folder):
     ]
     (folder / "slurm.conf").write_text(conf.replace("basic", "multifactor\nPriorityCalcPeriod=2"))
     options = read_site(folder / "slurm.conf", **files).options
-    assert (options["order"], options["priority"]) == ("slurm-multifactor", {"calc_period": 120})
+    assert (options["order"], options["priority"]) == ("slurm-multifactor", {"calc_period": 120, "whole_points": True})
     Scheduler.of("site", options)
     (folder / "slurm.conf").write_text(conf.replace("basic", "multifactor\nPriorityWeightFairshare=9"))
     options = read_site(folder / "slurm.conf", **files).options

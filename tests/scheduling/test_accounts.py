@@ -329,6 +329,8 @@ def test_the_default_weights_are_those_of_the_named_order():
         ({"partition": 1000, "partition_factors": {"a": 60, "b": 30}}, 500),
         ({"qos": 100, "qos_factors": {"high": 10}}, 0),
         ({"age": 700, "fair_share": 1000, "size": 1000}, 700),
+        ({"age": 699, "fair_share": 1000, "whole_points": True}, 449),  # 199.7 and 250
+        ({"age": 3, "whole_points": True}, 1),
     ],
 )
 def test_priorities_are_as_the_manual_defines_them(priority: dict[str, Any], expected: float):

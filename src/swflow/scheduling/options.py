@@ -46,6 +46,7 @@ class Priority(TypedDict, total=False):
     dampening: float
     calc_period: float
     whole_periods: bool
+    whole_points: bool
     size: float
     favor_small: bool
     partition: float
@@ -244,7 +245,7 @@ class Options:
     priority: Priority | None = option(
         "priority",
         "The weights of order slurm-multifactor: age, max_age, fair_share, fair_share_of, dampening, calc_period, "
-        "whole_periods, size, favor_small, partition, partition_factors, qos, qos_factors.",
+        "whole_periods, whole_points, size, favor_small, partition, partition_factors, qos, qos_factors.",
         optional=True,
     )
     limits: Limits | None = option(
@@ -346,6 +347,7 @@ PRIORITY: dict[str, Option] = {
     "dampening": Option("number", "", above=0, most=1e9),
     "calc_period": Option("number", "", least=0, most=LATEST),
     "whole_periods": Option("flag", ""),
+    "whole_points": Option("flag", ""),
     "size": _POINTS,
     "favor_small": Option("flag", ""),
     "partition": _POINTS,

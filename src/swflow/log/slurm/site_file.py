@@ -189,6 +189,8 @@ def _order(slurm: SlurmConf, levels: Sequence[Row], has_minutes: bool) -> dict[s
             priority["whole_periods"] = True  # `_adjust_limit_usage` in Slurm's acct_policy.c drops the rest
     if not priority:
         return {"order": _BY_SUBMISSION}
+    if is_multifactor:
+        priority["whole_points"] = True
     return found
 
 

@@ -43,7 +43,8 @@ def multifactor(priority: Priority, number_of: Callable[[str, str], int]) -> str
 
     Age counts up to ``max_age``; the fair-share factor is that of the fair tree, or 2 to the power of minus usage over
     share (over the damping) of the user, the group, or the association of both; the size factor is the share of the
-    machine, and partitions and QOS count by their priority over the largest.
+    machine, and partitions and QOS count by their priority over the largest. Whole points are rounded down, to at least
+    1 (`_get_priority_internal` in Slurm's priority_multifactor.c).
 
     ``priority`` has keys of `swflow.scheduling.options.PRIORITY`; a missing weight is 0. ``number_of`` returns the
     number of a ``partition`` or ``qos``, given that word and the name.
@@ -75,7 +76,10 @@ def multifactor(priority: Priority, number_of: Callable[[str, str], int]) -> str
         each = [f"{points[name] / max(points.values())!r} * ({column} == {number_of(kind, name)})" for name in points]
         factors[kind] = f"max({', '.join(each if len(each) > 1 else [*each, '0'])})"
     terms = [f"{priority.get(name)!r} * {factor}" for name, factor in factors.items() if priority.get(name)]
-    return f"-({' + '.join(terms)})" if terms else "0"
+    if not terms:
+        return "0"
+    total = f"({' + '.join(terms)})"
+    return f"-max(1, {total} // 1)" if priority.get("whole_points") else f"-{total}"
 
 
 class Names:
