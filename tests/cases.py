@@ -218,7 +218,7 @@ def _priority(*names: str) -> Draw:
         values: dict[str, Any] = {
             "max_age": site.rng.choice([8.0, 640.0]) * site.unit, "fair_share_of": "group", "dampening": 2.0,
             "calc_period": site.rng.choice([4.0, 20.0]) * site.unit, "whole_periods": True,
-            "whole_points": True, "favor_small": True, "partition_factors": {"0": 1.0, "1": 4.0},
+            "whole_points": True, "nodes": 4, "favor_small": True, "partition_factors": {"0": 1.0, "1": 4.0},
             "qos_factors": {"1": 2.0, "2": 1.0},
         }  # fmt: skip
         return {name: values.get(name, site.rng.choice(points)) for name in names}
@@ -296,6 +296,7 @@ VALUES: dict[str, dict[str, Draw]] = {
             _priority("fair_share", "age", "calc_period")(site) | {"fair_share_of": "association"}
         ),
         "calc_period of fair-tree": lambda site: _priority(*PRIORITY)(site) | {"fair_share_of": "fair-tree"},
+        "nodes": _priority("size", "nodes"),
         "favor_small": _priority("size", "favor_small"), "partition": _priority("partition", "partition_factors"),
         "qos": _priority("qos", "qos_factors"), "all": _priority(*PRIORITY),
     },
@@ -518,6 +519,7 @@ def _with_jobs(site: Site, values: dict[str, Any]) -> Case:
     on_partition = {number: sum(nodes[node] for node in own) for number, own in of_partition.items() if own}
     table: dict[str, list[Any]] = {name: [] for name in ("job_id", "submit_time", "run_time", "estimate", "processors")}
     table |= {name: [] for name in ("user_id", "group_id", "partition_id", "queue_id", "wait_time", "status")}
+    table["requested_nodes"] = []
     homes = []
     submit = site.begin / unit
     in_rounds = rng.random() < 0.5  # jobs are submitted together: some that start, then a wide one, then narrow ones
@@ -544,6 +546,7 @@ def _with_jobs(site: Site, values: dict[str, Any]) -> Case:
         table["group_id"].append(rng.randint(0, 1))
         table["partition_id"].append(partition)
         table["queue_id"].append(rng.randint(1, 2))
+        table["requested_nodes"].append((1, 3, 2, None)[number % 4])
         table["wait_time"].append(rng.choice([0, 0, 4, 20]) * unit)
         table["status"].append(rng.choice([1, 1, 0, 5]))
     for name in RESOURCES:
@@ -690,7 +693,7 @@ def slow_jobs(case: Case) -> list[naive.Job]:
             think=column["think_time"] if needs else 0.0,
             leaves=math.inf if cancelled is None else max(cancelled - case.delay(row), 0.0), array=array or 0,
             array_limit=limit_of.get(array, math.inf), demands=tuple(column[name] for name in names),
-            qos=column["queue_id"],
+            qos=column["queue_id"], nodes=column.get("requested_nodes") or 1,
         )  # fmt: skip
         jobs.append(job)
     if options["feedback"] != "none" and "depends_on" not in table and jobs:
@@ -824,7 +827,7 @@ def fair_share(case: Case) -> naive.FairShare:
     fair = naive.FairShare(half_life, shares, period=period, whole_periods=whole, tree=_tree(case))
     accounts = (case.options["accounts"] or {}).items()
     used = {(int(name), int(user)): used for name, one in accounts for user, used in one.get("usage", {}).items()}
-    fair.start_with(used, min(job.submit for job in slow_jobs(case)))
+    fair.start_with(used, min((job.submit for job in slow_jobs(case)), default=0.0))
     return fair
 
 

@@ -34,6 +34,7 @@ class Job:
     group: int = 0
     partition: int = 0
     qos: int = 0
+    nodes: int = 1  # as requested
     after: int = -1  # the preceding job, on whose end the submission depends
     think: float = 0.0  # time from that end to the submission
     needs: tuple[int, ...] = ()  # jobs that must have ended; then, and not before `submit`, the job is submitted
@@ -301,6 +302,7 @@ class Multifactor:
     whole_periods: bool = False
     whole_points: bool = False
     size: float = 0
+    nodes: int = 0
     favor_small: bool = False
     partition: float = 0
     partition_factors: dict[int, float] = field(default_factory=dict)
@@ -318,6 +320,10 @@ class Multifactor:
         else:
             fair_share_factor = math.exp2(-fair.usage(who, job, now) / fair.entitled(who, job) / self.dampening)
         size = job.processors / machine.processors
+        points = self.size * job.processors / machine.processors
+        if self.nodes:
+            size = (job.nodes / self.nodes + size) / 2
+            points = self.size * size
         partition_factor = self.partition_factors.get(job.partition, 0) / max(
             self.partition_factors.values(), default=1
         )
@@ -325,7 +331,7 @@ class Multifactor:
         priority = (
             self.age * age_factor
             + self.fair_share * fair_share_factor
-            + (self.size * (1 - size) if self.favor_small else self.size * job.processors / machine.processors)
+            + (self.size * (1 - size) if self.favor_small else points)
             + self.partition * partition_factor
             + self.qos * qos_factor
         )

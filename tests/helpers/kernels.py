@@ -54,7 +54,7 @@ def simulate_arrays(
     """
     select = options.get("select", "requested")
     job = np.repeat(np.arange(submit.size), np.diff(shapes.first)) if shapes and select == "submit" else None
-    known = np.full((submit.size, 5), np.nan) if attributes is None else attributes
+    known = np.full((submit.size, 6), np.nan) if attributes is None else attributes
     named = {f"r{number}": number for number in range(min(len(units), 4))}
     needed = np.empty((0, 0), np.int64) if demands is None else demands
     owned = np.full((submit.size, 3), np.nan) if owners is None else owners.variables

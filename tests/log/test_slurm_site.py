@@ -188,6 +188,12 @@ def test_the_minutes_of_running_jobs_and_past_usage_are_read(folder):
         read_site(folder / "slurm.conf", **files)
 
 
+def test_half_of_the_size_is_that_of_requested_nodes(folder):
+    (folder / "slurm.conf").write_text(CONF + "PriorityWeightJobSize=501\nPriorityFavorSmall=YES\n")
+    priority = read_site(folder / "slurm.conf").options["priority"]
+    assert [priority[name] for name in ("size", "nodes", "favor_small")] == [501, 6, True]
+
+
 def test_jobs_of_a_higher_tier_come_first_whatever_their_priority(folder):
     tiers = CONF.replace("PriorityJobFactor=5", "PriorityJobFactor=5 PriorityTier=7")
     (folder / "slurm.conf").write_text(tiers.replace("Nodes=accelerated", "Nodes=accelerated Priority=3"))

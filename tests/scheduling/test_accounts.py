@@ -326,6 +326,8 @@ def test_the_default_weights_are_those_of_the_named_order():
         ({"fair_share": 1000, "fair_share_of": "fair-tree"}, 300),
         ({"size": 1000}, 250),
         ({"size": 1000, "favor_small": True}, 750),
+        ({"size": 1000, "nodes": 8}, 375),  # half of the nodes, and a quarter of the processors
+        ({"size": 1000, "nodes": 8, "favor_small": True}, 625),
         ({"partition": 1000, "partition_factors": {"a": 60, "b": 30}}, 500),
         ({"qos": 100, "qos_factors": {"high": 10}}, 0),
         ({"age": 700, "fair_share": 1000, "size": 1000}, 700),
@@ -337,8 +339,8 @@ def test_priorities_are_as_the_manual_defines_them(priority: dict[str, Any], exp
     numbers = {"a": 1, "b": 2, "high": 9}
     formula = compile_formula(multifactor(priority, lambda kind, name: numbers[name]))
     of_job = (2 * 86400.0, 0.0, 3600.0, 4.0, 1.0, 1.0, 3.0, 1.0, 1.0)  # now, submit, estimate, processors, ids
-    of_owner = (2.0, 0.5, 0.8, 0.25, 0.4, 0.3, 3.0, 16.0)  # partition, usages, shares, fair tree, association, machine
-    value = formula(*of_job, *of_owner)
+    of_owner = (2.0, 0.5, 0.8, 0.25, 0.4, 0.3, 3.0)  # partition, usages, shares, fair tree, association
+    value = formula(*of_job, *of_owner, 16.0, 0.25, 4.0)  # the machine, the dominant share, and requested nodes
     assert -value == pytest.approx(expected, rel=1e-12)
 
 

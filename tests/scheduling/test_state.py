@@ -343,13 +343,14 @@ def test_formulas_receive_their_parameters() -> None:
         return 7.0
 
     number = register_formula(formula)
-    numbers, known, owner = tuple(map(float, range(10))), np.arange(10.0, 15.0), np.arange(20.0, 23.0)
+    numbers, known, owner = tuple(map(float, range(10))), np.arange(10.0, 16.0), np.arange(20.0, 23.0)
     demands = np.array([[30, 31, 32, 33], [40, 41, 42, 43]])
     assert key_of(number, 1, numbers, known, owner, demands, np.array([2, 0, -1, 3])) == 7
     assert found == {
         "now": 0, "submit_time": 1, "estimate": 2, "processors": 3, "user_usage": 4, "group_usage": 5, "fair_tree": 6,
         "association_usage": 7, "machine_processors": 8, "dominant_share": 9, "user_id": 10, "group_id": 11,
-        "queue_id": 12, "executable_id": 13, "job_id": 14, "partition_id": 20, "user_share": 21, "group_share": 22,
+        "queue_id": 12, "executable_id": 13, "job_id": 14, "requested_nodes": 15, "partition_id": 20, "user_share": 21,
+        "group_share": 22,
         "resource_1": 42, "resource_2": 40, "resource_3": 0, "resource_4": 43,
     }  # fmt: skip
     assert plain_key_of(number, 50.0, 51.0, 52.0, 53.0) == 7

@@ -48,6 +48,7 @@ class Priority(TypedDict, total=False):
     whole_periods: bool
     whole_points: bool
     size: float
+    nodes: int
     favor_small: bool
     partition: float
     partition_factors: Mapping[str, float]
@@ -76,6 +77,9 @@ class NodeGroup(TypedDict, total=False):
     processors: int  # the processors of each node
     partition: tuple[str, ...]
 
+
+#: The most nodes of a machine.
+MOST_NODES = 65_536
 
 #: The largest time that is simulated, seconds: beyond some 2**53 a clock of floating-point numbers stands still.
 LATEST = 1e12
@@ -245,7 +249,7 @@ class Options:
     priority: Priority | None = option(
         "priority",
         "The weights of order slurm-multifactor: age, max_age, fair_share, fair_share_of, dampening, calc_period, "
-        "whole_periods, whole_points, size, favor_small, partition, partition_factors, qos, qos_factors.",
+        "whole_periods, whole_points, size, nodes, favor_small, partition, partition_factors, qos, qos_factors.",
         optional=True,
     )
     limits: Limits | None = option(
@@ -349,6 +353,7 @@ PRIORITY: dict[str, Option] = {
     "whole_periods": Option("flag", ""),
     "whole_points": Option("flag", ""),
     "size": _POINTS,
+    "nodes": Option("integer", "", least=1, most=MOST_NODES),
     "favor_small": Option("flag", ""),
     "partition": _POINTS,
     "partition_factors": Option("weights", "", least=0, most=1e9),
@@ -372,7 +377,7 @@ SCHEDULER_PARAMETERS: dict[str, Option] = {
 
 #: The parameters of `priority`, to the weight or period that uses each.
 _OF_WEIGHT = {"max_age": "age", "fair_share_of": "fair_share", "dampening": "fair_share",
-              "whole_periods": "calc_period", "favor_small": "size"}  # fmt: skip
+              "whole_periods": "calc_period", "nodes": "size", "favor_small": "size"}  # fmt: skip
 
 #: The allocations by the resources that the processes of a node share.
 SHARED_ALLOCATIONS = frozenset({"least-shared", "threshold"})
@@ -383,10 +388,6 @@ USER_LIMITS, WITH_USER_LIMITS = tuple(f"user_{name}" for name in LIMITS), ("part
 
 #: The keys of a group of nodes.
 NODE_OPTIONS = tuple(NodeGroup.__annotations__)
-
-#: The most nodes of a machine.
-MOST_NODES = 65_536
-
 #: The keys of a window.
 WINDOW_OPTIONS = tuple(Unavailable.__annotations__)
 

@@ -48,7 +48,8 @@ class Jobs:
     run: np.ndarray  # float64
     planned: np.ndarray  # float64: planned run times, not below ``run`` and raised to 1
     processors: np.ndarray  # int64, at most the machine's
-    attributes: np.ndarray | None = None  # float64 (jobs, 5): user, group, queue, executable, job id; NaN: unknown
+    # float64 (jobs, 6): user, group, queue, executable, job id (NaN: unknown), and requested nodes.
+    attributes: np.ndarray | None = None
     users: np.ndarray | None = None  # int64: the user of each job, for predictions
     clusters: np.ndarray | None = None  # int64: the cluster of each job's partition, from 0
     demands: np.ndarray | None = None  # int64 (jobs, resources): the units that a job occupies while it runs
@@ -431,7 +432,7 @@ def _columns(jobs: Jobs, shapes: Shapes | None, owners: Owners | None, resources
     items = _items(jobs, shapes)
     return JobColumns(
         items,
-        np.full((1, 5), np.nan) if jobs.attributes is None else items.of_jobs(jobs.attributes),
+        np.full((1, 6), np.nan) if jobs.attributes is None else items.of_jobs(jobs.attributes),
         np.full((1, 3), np.nan) if owners is None else items.of_jobs(owners.variables),
         np.array([*resources.values(), *[-1] * (MOST_NAMED - len(resources))]),
     )
@@ -461,10 +462,11 @@ def _users(table: pl.DataFrame) -> np.ndarray:
 
 
 def _attributes(table: pl.DataFrame) -> np.ndarray:
-    """Return user, group, queue, executable and job id as formulas take them: NaN where unknown."""
-    names = ("user_id", "group_id", "queue_id", "executable_id", "job_id")
+    """Return the attributes of `Jobs`."""
+    names = ("user_id", "group_id", "queue_id", "executable_id", "job_id", "requested_nodes")
     columns = [pl.col(name) if name in table.columns else pl.lit(None).alias(name) for name in names]
-    return table.select(columns).cast(pl.Float64).to_numpy(order="c")
+    known = table.select(columns).cast(pl.Float64).with_columns(pl.col("requested_nodes").fill_null(1))
+    return known.to_numpy(order="c")
 
 
 def _windows_in_seconds(unavailable: Iterable[Unavailable], header: Mapping[str, list[str]]) -> tuple[Window, ...]:

@@ -158,7 +158,6 @@ def _order(slurm: SlurmConf, levels: Sequence[Row], has_minutes: bool) -> dict[s
     }  # fmt: skip
     is_multifactor = slurm.text("PriorityType").lower().endswith("multifactor")
     priority: dict[str, Any] = {key: is_multifactor and slurm.whole(option) for key, option in weights.items()}
-    priority["size"] /= 2  # the other half is that of the nodes that a job requests
     factors: dict[str, Mapping[str, float]] = {
         "partition": _with_tiers(slurm.partitions, priority),
         "qos": {row.text("name"): row.whole("priority") or 0 for row in levels},
@@ -172,6 +171,8 @@ def _order(slurm: SlurmConf, levels: Sequence[Row], has_minutes: bool) -> dict[s
     found: dict[str, Any] = {"order": "slurm-multifactor", "priority": priority}
     if "age" in priority:
         priority["max_age"] = min(slurm.seconds("PriorityMaxAge", 7 * 86400.0), 1e12)
+    if "size" in priority:
+        priority["nodes"] = len({name for one in slurm.partitions for name in one.nodes})
     if slurm.text("PriorityFavorSmall").upper() in ("YES", "1", "TRUE") and "size" in priority:
         priority["favor_small"] = True
     if "age" in priority or "fair_share" in priority or (is_multifactor and has_minutes):

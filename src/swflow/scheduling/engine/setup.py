@@ -53,7 +53,7 @@ def new_states(problem: Problem) -> tuple[list[State], list[tuple[np.ndarray, np
     shared: dict[str, Any] = {
         "jobs": _new_jobs(items),
         "predicted": predicted,
-        "attributes": np.full((1, 5), np.nan) if attributes is None else attributes,
+        "attributes": np.full((1, 6), np.nan) if attributes is None else attributes,
         "shapes": shapes,
         "usage": new_usage(
             problem.accounts,

@@ -43,8 +43,9 @@ def multifactor(priority: Priority, number_of: Callable[[str, str], int]) -> str
 
     Age counts up to ``max_age``; the fair-share factor is that of the fair tree, or 2 to the power of minus usage over
     share (over the damping) of the user, the group, or the association of both; the size factor is the share of the
-    machine, and partitions and QOS count by their priority over the largest. Whole points are rounded down, to at least
-    1 (`_get_priority_internal` in Slurm's priority_multifactor.c).
+    machine's processors, or with ``nodes`` the mean of that and of the share of nodes; partitions and QOS count by
+    their priority over the largest. Whole points are rounded down, to at least 1 (`_get_priority_internal` in Slurm's
+    priority_multifactor.c).
 
     ``priority`` has keys of `swflow.scheduling.options.PRIORITY`; a missing weight is 0. ``number_of`` returns the
     number of a ``partition`` or ``qos``, given that word and the name.
@@ -64,6 +65,8 @@ def multifactor(priority: Priority, number_of: Callable[[str, str], int]) -> str
     who = priority.get("fair_share_of", "user")
     damping = priority.get("dampening", 1)
     size = "processors / machine_processors"
+    if "nodes" in priority:
+        size = f"((requested_nodes / {priority['nodes']} + {size}) / 2)"
     ratio = "association_usage" if who == "association" else f"{who}_usage / {who}_share"
     classic = f"2 ** (-{ratio}{f' / {damping!r}' if damping != 1 else ''})"
     factors = {
