@@ -9,12 +9,16 @@ from swflow.scheduling.machine.allocation import EMPTY, assign, is_within, remov
 from swflow.scheduling.machine.nodes import (
     KEPT,
     NodeState,
-    choose_nodes,
+    all_for,
+    choose_free_nodes,
+    choose_nodes_then,
     find_occupied,
+    free_for,
+    free_for_kind,
     is_disjoint,
     keep,
-    look_ahead,
     most_usable,
+    needs_as_much,
     total,
     would_start,
 )
@@ -51,12 +55,12 @@ def start_by_partition(state: State, now: float) -> None:
         if not machine.closed[partition]:
             assign(machine.usable, machine.members[partition])
             keep(machine.usable, machine.open)
-            if total(machine.free, machine.usable, machine.idle) >= width:
-                choose_nodes(machine, machine.free, width)
+            if free_for(state, item) >= width:
+                choose_free_nodes(state, item)
                 begin(state, item, now)
                 free -= width
                 continue
-            if total(machine.sizes, machine.usable, machine.usable) >= width:
+            if all_for(state, item) >= width:
                 machine.closed[partition] = True
                 remove(machine.open, machine.members[partition])
                 free = total(machine.free, machine.open, machine.idle)
@@ -117,7 +121,7 @@ def _plan(state: State, item: int, now: float, clock: float) -> int:
         gain = _next_gain(machine, item, slot, end)
         later = slots[gain].end if gain >= 0 else np.inf
         at_begin = earliest == max(slots[slot].begin, clock)
-        fails = at_begin and _fails(machine, slot, item, job.processors, end, later)
+        fails = at_begin and _fails(state, slot, item, end, later)
         if found == _UNTESTED or not fails:
             needed = job.processors if found == _TESTED else 1
             last = _find_usable(machine, item, slot, end, needed)
@@ -127,7 +131,7 @@ def _plan(state: State, item: int, now: float, clock: float) -> int:
                 if is_limited(state, item):
                     break
                 if most >= job.processors and not fails:
-                    start, most = would_start(state, job.processors, clock, min(later, window))
+                    start, most = would_start(state, item, clock, min(later, window))
                     start = max(start, earliest)
                     if start <= min(later, window):
                         found = _start_or_reserve(state, item, now, clock, start)
@@ -147,11 +151,10 @@ def _start_or_reserve(state: State, item: int, now: float, clock: float, start: 
     """Start a job if it can start now, or reserve usable nodes for it; return what became of it."""
     options, machine, job = state.options[0], state.machine, state.jobs[item]
     if start <= clock:
-        choose_nodes(machine, machine.free, job.processors)
+        choose_free_nodes(state, item)
         begin(state, item, now)
     else:
-        look_ahead(machine)
-        choose_nodes(machine, machine.then, job.processors)
+        choose_nodes_then(state, item)
         first, last = slot_start(state, start), slot_start(state, start + job.planned)
         last = max(last, first + options.resolution)
         if not _is_unreserved(state, first, last):
@@ -163,12 +166,13 @@ def _start_or_reserve(state: State, item: int, now: float, clock: float, start: 
     return _TESTED
 
 
-def _fails(machine: NodeState, slot: int, item: int, width: int, end: float, later: float) -> bool:
+def _fails(state: State, slot: int, item: int, end: float, later: float) -> bool:
     """Return whether a job cannot start from the begin of a slot until a time, by the failures that are noted."""
+    machine, width = state.machine, state.jobs[item].processors
     for k in range(min(machine.slots[slot].failures, KEPT)):
         one = machine.failures[slot, k]
         is_smaller = width >= one.processors and end >= one.end and machine.partition[item] == one.partition
-        if is_smaller and later <= one.until:
+        if is_smaller and later <= one.until and needs_as_much(state, item, one.job):
             return True
     return False
 
@@ -176,7 +180,7 @@ def _fails(machine: NodeState, slot: int, item: int, width: int, end: float, lat
 def _note_failure(machine: NodeState, slot: int, item: int, width: int, end: float, until: float) -> None:
     """Note that a job of some width and end cannot start from the begin of a slot until a time."""
     one = machine.failures[slot, machine.slots[slot].failures % KEPT]
-    one.processors, one.end, one.until, one.partition = width, end, until, machine.partition[item]
+    one.processors, one.end, one.until, one.partition, one.job = width, end, until, machine.partition[item], item
     machine.slots[slot].failures += 1
 
 
@@ -248,8 +252,10 @@ def _has_hope(state: State, now: float, clock: float, tests: int) -> bool:
                 return head.hopeful == head.reached or _is_within_reach(state, tests)
             head.hopeful += 1
         may_any = False
-        for partition in range(state.machine.bounded.size):
-            may_any = _bound_starts(state, partition, clock) or may_any
+        for kind in range(state.machine.bounded.size):
+            if _bound_starts(state, kind, clock):
+                may_any = True
+                break
         item = next_job(state, state.queue, now, NO_JOB - 1, 0, 0.0, 0.0) if may_any else -1
         if item < 0:
             return False
@@ -279,55 +285,57 @@ def _is_within_reach(state: State, tests: int) -> bool:
 
 def _may_start(state: State, item: int, clock: float) -> bool:
     """Return whether a job is narrow and short enough to start on nodes that are not reserved before its end."""
-    partition = state.machine.partition[item]
+    kind = state.machine.kind[item]
+    if state.machine.bounded[kind] < 0:
+        _bound_starts(state, kind, clock)
     if not _is_within_bounds(state, item, clock):
         return False
-    if state.machine.stale[partition]:
-        _bound_starts(state, partition, clock)
+    if state.machine.stale[kind]:
+        _bound_starts(state, kind, clock)
         return _is_within_bounds(state, item, clock)
     return True
 
 
 def _is_within_bounds(state: State, item: int, clock: float) -> bool:
-    """Return whether a job is narrow and short enough to start by the bounds of its partition."""
+    """Return whether a job is narrow and short enough to start by the bounds of its kind."""
     machine, job = state.machine, state.jobs[item]
-    partition = machine.partition[item]
-    for k in range(machine.bounded[partition]):
-        bound = machine.bounds[partition, k]
+    kind = machine.kind[item]
+    for k in range(machine.bounded[kind]):
+        bound = machine.bounds[kind, k]
         if clock + job.planned < bound.until:
             return job.processors <= bound.free
     return False
 
 
-def _bound_starts(state: State, partition: int, clock: float) -> bool:
+def _bound_starts(state: State, kind: int, clock: float) -> bool:
     """
-    Compute the free processors of a partition's nodes without reservations until each time, while a job might fit.
+    Compute what a kind of jobs can use of the nodes without reservations until each time, while a job might fit.
 
     Return whether there are any. Bounds that are not stale remain.
     """
     machine, width = state.machine, root_of(state.queue).width
-    if not machine.stale[partition]:
-        return machine.bounded[partition] > 0
+    if not machine.stale[kind]:
+        return machine.bounded[kind] > 0
     slots, slot, size = machine.slots, 0, 0
-    assign(machine.usable, machine.members[partition])
+    assign(machine.usable, machine.members[machine.partition_of[kind]])
     keep(machine.usable, machine.idle)
-    free = total(machine.free, machine.usable, machine.usable)
+    free = free_for_kind(machine, kind, machine.usable)
     while free >= width:
         if slots[slot].end > clock:
             lost = machine.picked
             assign(lost, machine.usable)
             remove(lost, machine.unreserved[slot])
-            free -= total(machine.free, lost, lost)
+            free -= free_for_kind(machine, kind, lost)
             if free < width:
                 break
             keep(machine.usable, machine.unreserved[slot])
-            bound = machine.bounds[partition, size]
+            bound = machine.bounds[kind, size]
             bound.until, bound.free = np.inf if slots[slot].next == 0 else slots[slots[slot].next].begin, free
             size += 1
         slot = slots[slot].next
         if slot == 0:
             break
-    machine.bounded[partition], machine.stale[partition] = size, False
+    machine.bounded[kind], machine.stale[kind] = size, False
     return size > 0
 
 
@@ -341,6 +349,7 @@ def _open_table(state: State, clock: float) -> None:
     slot.begin, slot.end, slot.next = slot_start(state, clock), slot_start(state, clock + options.window), 0
     slot.failures = slot.gains = 0
     machine.stale[:] = True
+    machine.bounded[:] = -1
     assign(machine.unreserved[0], machine.members[machine.closed.size - 1])
     machine.head[0].slots = 1
     find_occupied(machine, clock + options.window)
