@@ -189,9 +189,11 @@ class _Accounts:
 
     def with_usage(self, accounts: Mapping[str, Account], has_tree: bool) -> Owners:
         """Return the owners, with their usage before the log, and with the tree of accounts."""
-        groups, people, owners = self._names("group"), self._names("user"), self.owners
+        owners = self.owners
         used = {(name, user): most for name, one in accounts.items() for user, most in one.get("usage", {}).items()}
-        pairs: dict[tuple[str, str], int] = {}
+        if not (used or has_tree):
+            return owners
+        groups, people, pairs = self._names("group"), self._names("user"), dict[tuple[str, str], int]()
         if has_tree:
             leaf, first = _pairs(self.rows["group"], self.rows["user"])
             users = np.full(first.size, -1)
