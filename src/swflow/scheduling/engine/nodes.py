@@ -40,7 +40,7 @@ def start_by_partition(state: State, now: float) -> None:
     machine.closed[:] = False
     tested = 0
     start_search(state, 0)
-    while root_of(queue).width <= free:
+    while may_fit(state, free):
         item = next_job(state, queue, now, NO_JOB - 1, 0, 0.0, 0.0)
         tested += 1
         if item < 0 or tested > agenda.tests:
@@ -51,16 +51,34 @@ def start_by_partition(state: State, now: float) -> None:
         if not machine.closed[partition]:
             assign(machine.usable, machine.members[partition])
             keep(machine.usable, machine.open)
+            leave_out(state, now)
             if total(machine.free, machine.usable, machine.idle) >= width:
                 choose_nodes(machine, machine.free, width)
                 begin(state, item, now)
                 free -= width
                 continue
+            make_room(state, item, now)
             if total(machine.sizes, machine.usable, machine.usable) >= width:
                 machine.closed[partition] = True
                 remove(machine.open, machine.members[partition])
                 free = total(machine.free, machine.open, machine.idle)
         agenda.reserved_rank = 0  # a job waits
+
+
+# -- what `swflow.scheduling.engine.preemption` changes
+
+
+def may_fit(state: State, free: int) -> bool:
+    """Return whether a queued job may start if there are some free processors."""
+    return root_of(state.queue).width <= free
+
+
+def leave_out(state: State, now: float) -> None:
+    """Remove the nodes that preempted jobs have not left yet from the usable ones."""
+
+
+def make_room(state: State, item: int, now: float) -> None:
+    """Preempt jobs for a job that does not fit; all open nodes of its partition are usable then."""
 
 
 # -- cycles
@@ -73,8 +91,8 @@ def serve_cycle_on_nodes(state: State, now: float) -> None:
     The table has the nodes without reservations in each slot, and not the running jobs (`_attempt_backfill` in
     src/plugins/sched/backfill/backfill.c). Times are whole seconds.
     """
-    options, queue = state.options[0], state.queue
-    if root_of(queue).width > free_now(state):
+    options = state.options[0]
+    if not may_fit(state, free_now(state)):
         return
     clock = float(math.floor(now))
     _open_table(state, clock)
@@ -83,7 +101,7 @@ def serve_cycle_on_nodes(state: State, now: float) -> None:
     head.reached = -1
     forget_tests(state.usage)
     start_search(state, 0)
-    while tested < options.reservations and _has_hope(state, now, clock, options.reservations - tested):
+    while tested < options.reservations and has_hope(state, now, clock, options.reservations - tested):
         item = state.planned[head.passed]
         head.passed += 1
         if options.limits and at_limit(state.usage, item, 0):
@@ -98,7 +116,7 @@ def serve_cycle_on_nodes(state: State, now: float) -> None:
 
 #: What became of a job in a cycle: it had no usable node; it was tested; the table has no room for it; or it would
 #: overlap a reservation.
-_UNTESTED, _TESTED, _FULL, _OVERLAPS = 0, 1, 2, 3
+_UNTESTED, TESTED, _FULL, _OVERLAPS = 0, 1, 2, 3
 
 
 def _plan(state: State, item: int, now: float, clock: float) -> int:
@@ -109,7 +127,7 @@ def _plan(state: State, item: int, now: float, clock: float) -> int:
     tested again at that time.
     """
     machine, job = state.machine, state.jobs[item]
-    found = _TESTED if _has_occupied(machine, item) else _UNTESTED
+    found = TESTED if _has_occupied(machine, item) else _UNTESTED
     slots, slot, earliest = machine.slots, _slot_at(machine, clock), clock
     window = clock + state.options[0].window
     while True:
@@ -117,23 +135,23 @@ def _plan(state: State, item: int, now: float, clock: float) -> int:
         gain = _next_gain(machine, item, slot, end)
         later = slots[gain].end if gain >= 0 else np.inf
         at_begin = earliest == max(slots[slot].begin, clock)
-        fails = at_begin and _fails(machine, slot, item, job.processors, end, later)
+        fails = at_begin and has_failed(machine, slot, item, job.processors, end, later)
         if found == _UNTESTED or not fails:
-            needed = job.processors if found == _TESTED else 1
+            needed = job.processors if found == TESTED else 1
             last = _find_usable(machine, item, slot, end, needed)
             most = most_usable(machine)
             if most >= needed:
-                found = _TESTED
+                found = TESTED
                 if is_limited(state, item):
                     break
                 if most >= job.processors and not fails:
-                    start, most = would_start(state, job.processors, clock, min(later, window))
+                    start, most = would_start(state, item, clock, min(later, window))
                     start = max(start, earliest)
                     if start <= min(later, window):
-                        found = _start_or_reserve(state, item, now, clock, start)
+                        found = start_or_reserve(state, item, now, clock, start)
                         if found != _OVERLAPS:
                             break
-                        slot, earliest, found = _slot_at(machine, start), start, _TESTED
+                        slot, earliest, found = _slot_at(machine, start), start, TESTED
                         continue
             if at_begin and most < job.processors:
                 _note_failure(machine, slot, item, most + 1, slots[last].begin, later)
@@ -143,27 +161,33 @@ def _plan(state: State, item: int, now: float, clock: float) -> int:
     return found
 
 
-def _start_or_reserve(state: State, item: int, now: float, clock: float, start: float) -> int:
+def start_or_reserve(state: State, item: int, now: float, clock: float, start: float) -> int:
     """Start a job if it can start now, or reserve usable nodes for it; return what became of it."""
-    options, machine, job = state.options[0], state.machine, state.jobs[item]
+    machine, width = state.machine, state.jobs[item].processors
     if start <= clock:
-        choose_nodes(machine, machine.free, job.processors)
+        choose_nodes(machine, machine.free, width)
         begin(state, item, now)
-    else:
-        look_ahead(machine)
-        choose_nodes(machine, machine.then, job.processors)
-        first, last = slot_start(state, start), slot_start(state, start + job.planned)
-        last = max(last, first + options.resolution)
-        if not _is_unreserved(state, first, last):
-            return _OVERLAPS
-        if machine.head[0].slots >= machine.slots.size - 1:
-            return _FULL
-        _reserve(state, first, last)
+        machine.stale[:] = True
+        return TESTED
+    look_ahead(machine)
+    choose_nodes(machine, machine.then, width)
+    return reserve_picked(state, item, start)
+
+
+def reserve_picked(state: State, item: int, start: float) -> int:
+    """Reserve the chosen nodes for a job from a time on; return what became of it."""
+    machine, first = state.machine, slot_start(state, start)
+    last = max(slot_start(state, start + state.jobs[item].planned), first + state.options[0].resolution)
+    if not _is_unreserved(state, first, last):
+        return _OVERLAPS
+    if machine.head[0].slots >= machine.slots.size - 1:
+        return _FULL
+    _reserve(state, first, last)
     machine.stale[:] = True
-    return _TESTED
+    return TESTED
 
 
-def _fails(machine: NodeState, slot: int, item: int, width: int, end: float, later: float) -> bool:
+def has_failed(machine: NodeState, slot: int, item: int, width: int, end: float, later: float) -> bool:
     """Return whether a job cannot start from the begin of a slot until a time, by the failures that are noted."""
     for k in range(min(machine.slots[slot].failures, KEPT)):
         one = machine.failures[slot, k]
@@ -233,7 +257,7 @@ def _has_occupied(machine: NodeState, item: int) -> bool:
 # -- early ends of a cycle
 
 
-def _has_hope(state: State, now: float, clock: float, tests: int) -> bool:
+def has_hope(state: State, now: float, clock: float, tests: int) -> bool:
     """
     Return whether there is a job to test next, and it or a later one may start: otherwise reservations have no effect.
 

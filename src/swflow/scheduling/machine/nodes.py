@@ -14,6 +14,7 @@ from swflow.scheduling.machine.allocation import EMPTY, ONE, assign, clear, fill
 from swflow.scheduling.nodes import Nodes
 from swflow.scheduling.state import operations
 from swflow.scheduling.state.layout import State
+from swflow.scheduling.state.preempted import Preempted
 
 #: Some processors of a node that a running job has, or will have, and the ``next`` part of the same job, -1 for none.
 PART = record("", "node processors next")
@@ -81,9 +82,10 @@ class NodeState(NamedTuple):
     stale: np.ndarray  # scratch: whether reservations or starts followed the bounds of each partition
     unreserved: np.ndarray  # the set of nodes that are not reserved in each slot
     occupied: np.ndarray  # the set of nodes that have no free processors in the window of a cycle
+    preempted: Preempted
 
 
-def new_node_state(nodes: Nodes, jobs: int, most_slots: int) -> NodeState:
+def new_node_state(nodes: Nodes, jobs: int, most_slots: int, preempted: Preempted) -> NodeState:
     """Return idle nodes; a cycle's table has at most ``most_slots`` slots when it gets another reservation."""
     count, processors = nodes.sizes.size, int(nodes.sizes.sum())
     words = (count + 63) >> 6
@@ -121,6 +123,7 @@ def new_node_state(nodes: Nodes, jobs: int, most_slots: int) -> NodeState:
         stale=np.zeros(len(sets), np.bool_),
         unreserved=np.zeros((slots, words), np.uint64),
         occupied=np.zeros(words, np.uint64),
+        preempted=preempted,
     )
 
 
@@ -299,7 +302,12 @@ def _copy(ends: np.ndarray, source: int, target: int) -> None:
 # -- plans
 
 
-def would_start(state: State, width: int, clock: float, until: float) -> tuple[float, int]:
+def would_start(state: State, item: int, clock: float, until: float) -> tuple[float, int]:
+    """Return what `planned_start` does; `swflow.scheduling.engine.preemption` replaces it."""
+    return planned_start(state, item, clock, until)
+
+
+def planned_start(state: State, item: int, clock: float, until: float) -> tuple[float, int]:
     """
     Return the time at which a job fits on the usable nodes, by the planned ends of running jobs, and their processors.
 
@@ -307,7 +315,7 @@ def would_start(state: State, width: int, clock: float, until: float) -> tuple[f
     the jobs on these nodes end in groups, the first of 30 s and each further one of at least twice the span, and tests
     after each whether the job fits.
     """
-    machine = state.machine
+    machine, width = state.machine, state.jobs[item].processors
     head, releases = machine.head[0], machine.releases
     head.ended = 0
     free = total(machine.free, machine.usable, machine.idle)
@@ -355,6 +363,8 @@ def _list_releases(machine: NodeState) -> None:
     for place in range(head.running):
         end, part = machine.ends[place], machine.ends[place].part
         first = size
+        if is_gone(machine, end.job):
+            continue
         while part >= 0:
             node, processors = parts[part].node, parts[part].processors
             if size == first or releases[size - 1].word != node >> 6 or releases[size - 1].processors != processors:
@@ -365,6 +375,11 @@ def _list_releases(machine: NodeState) -> None:
             machine.released[size - 1] |= ONE << np.uint64(node & 63)
             part = parts[part].next
     head.releases = size
+
+
+def is_gone(machine: NodeState, job: int) -> bool:
+    """Return whether a running job is left out of plans."""
+    return False
 
 
 def find_occupied(machine: NodeState, until: float) -> None:
@@ -397,7 +412,7 @@ def _free_now(state: State) -> int:
 
 def _find(state: State, item: int, width: int, length: float, now: float) -> float:
     assign(state.machine.usable, state.machine.members[state.machine.partition[item]])
-    return would_start(state, width, now, np.inf)[0]
+    return would_start(state, item, now, np.inf)[0]
 
 
 def _can_begin(state: State, item: int) -> bool:
