@@ -563,6 +563,7 @@ class Machine:
         self.preemptions: dict[int, int] = {}
         self.lost: dict[int, float] = {}
         self.killed: set[int] = set()
+        self.at_once = False  # whether a pass is due now because a preempted job left its nodes
         # With shared resources: the completed part of each job's run, and the penalty time that each of its nodes
         # added.
         self.progress: dict[int, Fraction] = {}
@@ -994,8 +995,11 @@ class Machine:
         """Make the pass of the main scheduler and the cycle, if they are due."""
         cycles = self.policy.cycles
         tests_all = bool(self.queue) and rounded_down(now, cycles.every) == now
-        if self.due <= now or tests_all:
+        at_once, self.at_once = self.at_once, False
+        is_due = self.due <= now or tests_all
+        if is_due:
             self.due, self.last_pass = math.inf, now
+        if is_due or at_once:
             taken = sum(len(one.places) for _, one in self.running.values())
             taken += sum(len(one.places) for one in self.windows if one.start <= now < one.end)
             is_full = self.processors - taken < min((job.processors for job in self.queue), default=0)
@@ -1504,8 +1508,12 @@ def simulate_centres(jobs: list[Job], machines: list[Machine], rule: str) -> lis
             machines[index].complete(machines[index].running[number][0], now)
             coming.extend(released(jobs, number, over, now))
         for index, machine in enumerate(machines):
-            for number in machine.leave_nodes(now):
-                touched.add(index)
+            gone = machine.leave_nodes(now)
+            if gone:
+                machine.at_once, machine.settled = True, False
+                machine.request_cycle(now)
+                passes.add(index)
+            for number in gone:
                 if number in machine.killed:
                     coming.extend(released(jobs, number, over, now))
             machine.come_back(now)

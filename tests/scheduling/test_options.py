@@ -260,7 +260,7 @@ def test_the_command_has_the_options_of_the_table() -> None:
 
 
 def test_a_scheduler_has_the_options_of_the_table() -> None:
-    nodes = {"backfill": "slurm", "nodes": [{"count": 1, "processors": 1}]}
+    nodes = {"backfill": "slurm", "nodes": [{"count": 1, "processors": 1}], "preemption": {"partition": {"1": 2}}}
     assert list(Scheduler(resources={"gpus": 1}, **nodes).to_dict()) == list(OPTIONS)
     documented = Options.__doc__ or ""
     for name in OPTIONS:

@@ -13,6 +13,7 @@ from swflow.scheduling.engine.passes import (
     is_time_of_pass,
     next_pass,
     notice,
+    notice_released,
     plan_next,
     plan_queue,
     serve,
@@ -253,10 +254,11 @@ def _happen_together(states: State, arrivals: Arrivals, now: float, dispatch: in
             happened = True
         while _end_job(state, arrivals.dependents, now):
             happened = True
-        while _leave_nodes(state, arrivals, now):
-            happened = True
         if happened:
             notice(state, now)
+        while _leave_nodes(state, arrivals, now):
+            notice_released(state, now)
+            happened = True
         come_back(state, now)
         settle(state, now, False)
         arrivals.due[cluster] = due or happened

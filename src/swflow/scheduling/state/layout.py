@@ -59,10 +59,11 @@ WINDOWS = record("", "begun ended handled closed")
 #: corrected. In a pass, the number of its ``steps``, the number of jobs that it ``tests`` in order, and whether it
 #: ``skips`` those at a limit of running jobs without counting them. The main scheduler of backfill slurm made its last
 #: pass at a time and has one ``due``; no event came after the last pass that tests all jobs, or after the last cycle
-#: (``settled``). The next ``cycle`` is an interval after the ``last_cycle``, or at the first change after that.
+#: (``settled``). A pass may be due ``at_once``, which delays no other. The next ``cycle`` is an interval after the
+#: ``last_cycle``, or at the first change after that.
 AGENDA = record(
     "due last_pass cycle last_cycle",
-    "full newcomers newcomer first_newcomer reserved_rank ended_early corrected steps tests skips settled",
+    "full newcomers newcomer first_newcomer reserved_rank ended_early corrected steps tests skips settled at_once",
 )
 
 #: A plan of the whole queue: how many of its jobs leave it after this event (-1: there is no plan), the last rank in
