@@ -4,7 +4,8 @@ Measure Slurm's two schedulers on a month of 100,000 jobs on 1,000 nodes of 32 C
     python benchmarks/slurm_month.py [--load 0.95] [--jobs 100000] [--only NAME ...]
 
 The jobs are drawn: log-normal run times, estimates that are rounded up and mostly too long, submissions by day and in
-bursts of a user, and 300 users in 30 accounts. The load is offered work over capacity; at 0.95 thousands of jobs wait.
+bursts of a user, and 300 users in 30 accounts; they need 1.85 GB of memory for a processor in the mean, of 4 GB. The
+load is offered work over capacity; at 0.95 thousands of jobs wait.
 """
 
 import argparse
@@ -41,6 +42,9 @@ SCHEDULERS = {
             {"count": 100, "processors": CPUS, "partition": 2},
         ],
     },
+    "multifactor, nodes, memory": MULTIFACTOR | {
+        "nodes": [{"count": NODES, "processors": CPUS, "resources": {"memory": 4000 * CPUS}}],
+    },
     "multifactor, nodes, limits": MULTIFACTOR | {
         "nodes": [{"count": NODES, "processors": CPUS}], "limits": {"user": {"jobs": 100}}
     },
@@ -66,6 +70,7 @@ def month(jobs: int, load: float) -> Workload:
         "job_id": np.arange(1, jobs + 1), "submit_time": submit, "run_time": run, "estimate": estimate,
         "processors": processors, "user_id": users, "group_id": users % 30,
         "partition_id": np.where(processors > 256, 0, 1 + (users % 5 == 0)),
+        "memory": processors * rng.choice([500, 1000, 2000, 4000, 8000], jobs, p=[0.3, 0.3, 0.2, 0.15, 0.05]),
     })  # fmt: skip
     return Workload(table, Machine.of(NODES * CPUS), "month")
 

@@ -86,7 +86,7 @@ SITE_ACCOUNTS = (
 )
 
 #: The columns of associations that `swflow import site` reads.
-ASSOCIATIONS = "Account,ParentName,User,Share,MaxJobs,GrpJobs,GrpTRES"
+ASSOCIATIONS = "Account,ParentName,User,Share,MaxJobs,GrpJobs,GrpTRES,GrpTRESRunMins"
 
 #: Columns of `sprio`: job, priority, and its parts by age, fair share, size, and QOS.
 SPRIO = "%i %Y %A %F %J %Q"
@@ -96,6 +96,8 @@ WEIGHTS = ("age", "fair_share", "size", "qos")
 
 ALL = "PartitionName=main Nodes=ALL Default=YES MaxTime=60 State=UP"
 BACKFILL = "SchedulerType=sched/backfill\nSchedulerParameters=bf_interval=5,bf_resolution=1,sched_interval=2"
+MEMORY = "SelectTypeParameters=CR_CPU_Memory\nDefMemPerCPU=250"
+GPUS = "GresTypes=gpu\nAccountingStorageTRES=gres/gpu"
 LIMITS = "AccountingStorageEnforce=limits,qos"
 CYCLES = "SchedulerType=sched/backfill\nSchedulerParameters=sched_interval=2,"
 MULTIFACTOR = "PriorityType=priority/multifactor\nPriorityCalcPeriod=1"
@@ -129,6 +131,8 @@ class Trace:
     jobs: int = 60
     widths: Sequence[int] = (1, 2, 4, 4, 8, 8, 12, 16, 24, 32)
     nodes: int = 8
+    kinds: Sequence[str] = ("",)
+    before: Sequence[tuple[int, Sequence[str]]] = ()  # run time and options of jobs that end before the trace begins
 
     def draw(self) -> list[Job]:
         """Return the jobs: a submission every few seconds, for which the machine is too small by a tenth."""
@@ -254,6 +258,86 @@ TRACES = {
         widths=(1, 2, 4, 4, 8, 8),
         seed=17,
     ),
+    "memory": Trace(
+        "memory of nodes",
+        f"{BACKFILL}\n{MEMORY}\n{ALL}",
+        options=(["--mem-per-cpu=250"], ["--mem-per-cpu=500"], ["--mem-per-cpu=1000"], ["--mem-per-cpu=1600"]),
+        widths=(1, 2, 4, 4, 8),
+        seed=20,
+        kinds=("", "RealMemory=4000"),
+    ),
+    "gpus": Trace(
+        "GPUs of some nodes",
+        f"{BACKFILL}\n{GPUS}\n{ALL}",
+        options=([], [], [], ["--gpus-per-task=1"]),
+        widths=(1, 2, 4, 4, 8),
+        seed=21,
+        kinds=("", "RealMemory=2000 Gres=gpu:2"),
+    ),
+    "gpus-memory": Trace(
+        "GPUs and memory of nodes, with priorities by size",
+        f"{CYCLES}bf_interval=15,bf_resolution=15\n{MULTIFACTOR}\nPriorityWeightJobSize=5000\n{MEMORY}\n{GPUS}\n{ALL}",
+        options=(["--mem-per-cpu=250"], ["--mem-per-cpu=500"], ["--mem-per-cpu=900", "--gpus-per-task=1"]),
+        widths=(1, 2, 4, 4, 8),
+        seed=22,
+        kinds=("", "RealMemory=2000 Gres=gpu:4"),
+    ),
+    "weights": Trace(
+        "nodes that jobs take first",
+        f"{BACKFILL}\n{GPUS}\n{ALL}",
+        options=([], [], [], ["--gpus-per-task=1"]),
+        widths=(1, 2, 4, 4, 8),
+        seed=23,
+        kinds=("RealMemory=2000 Weight=10 Gres=gpu:2", "RealMemory=2000 Weight=1"),
+    ),
+    "preempt-qos": Trace(
+        "jobs of a QOS that requeue those of another",
+        f"{BACKFILL}\n{MULTIFACTOR}\nPriorityWeightQOS=10000\nPreemptType=preempt/qos\nPreemptMode=REQUEUE\n{ALL}",
+        options=(["--qos=low"], ["--qos=low"], ["--qos=normal"], ["--qos=high"]),
+        setup=(
+            "add qos low", "modify qos normal set Priority=10", "add qos high Priority=100 Preempt=low",
+            "modify user root set qos=normal,high,low",
+        ),
+        seed=24,
+    ),
+    "preempt-partition": Trace(
+        "jobs of a partition that cancel those of another",
+        f"{BACKFILL}\nPreemptType=preempt/partition_prio\nPreemptMode=CANCEL\n"
+        "PartitionName=main Nodes=ALL Default=YES State=UP PriorityTier=1\n"
+        "PartitionName=urgent Nodes=n[3-8] State=UP PriorityTier=2",
+        options=(["-p", "main"], ["-p", "main"], ["-p", "main"], ["-p", "urgent"]),
+        widths=(1, 2, 4, 4, 8, 8, 12, 16),
+        seed=25,
+    ),
+    "preempt-exempt": Trace(
+        "jobs that are requeued at the earliest after a time",
+        f"{CYCLES}bf_interval=15,bf_resolution=1\nPreemptType=preempt/partition_prio\nPreemptMode=REQUEUE\n"
+        "PreemptExemptTime=00:00:20\n"
+        "PartitionName=main Nodes=ALL Default=YES State=UP PriorityTier=1\n"
+        "PartitionName=urgent Nodes=ALL State=UP PriorityTier=2",
+        options=(["-p", "main"], ["-p", "main"], ["-p", "main"], ["-p", "urgent"]),
+        widths=(1, 2, 4, 4, 8, 8, 12, 16),
+        seed=26,
+    ),
+    "run-minutes": Trace(
+        "CPU-minutes that running jobs may still use",
+        f"{BACKFILL}\n{MULTIFACTOR}\nPriorityWeightAge=1000\nPriorityMaxAge=10\n{LIMITS}\n{ALL}",
+        options=BY_USER,
+        setup=(
+            *PHYSICISTS, "modify account physics set GrpTRESRunMins=cpu=40",
+            "modify user games set GrpTRESRunMins=cpu=14",
+        ),
+        widths=(1, 2, 4, 4),
+        seed=27,
+    ),
+    "initial-usage": Trace(
+        "fair shares that begin with the usage of earlier jobs",
+        f"{BACKFILL}\n{MULTIFACTOR}\nPriorityWeightFairshare=10000\nPriorityDecayHalfLife=00:20:00\n{LIMITS}\n{ALL}",
+        options=BY_USER,
+        setup=TREE,
+        seed=28,
+        before=((70, ["--uid=games"]), (50, ["--uid=mail"]), (20, ["--uid=news"])),
+    ),
     "everything": Trace(
         "cycles, fair-share tree, limits and QOS together",
         COMBINED,
@@ -292,12 +376,18 @@ TRACES = {
 def run(trace: Trace, folder: Path, instance: int) -> None:
     """Run a trace on a new Slurm, and keep its configuration and what it recorded."""
     folder.mkdir(parents=True, exist_ok=True)
-    with Slurm(nodes=trace.nodes, cpus=CPUS, site=trace.site, instance=instance) as slurm:
+    with Slurm(nodes=trace.nodes, kinds=trace.kinds, cpus=CPUS, site=trace.site, instance=instance) as slurm:
         if not slurm.has_accounting:
             raise SystemExit("no accounting: install slurmdbd and mariadb-server")
         for command in trace.setup:
             slurm.run("sacctmgr", "-i", *command.split())
         time.sleep(5)  # until slurmctld has the associations
+        for run_time, options in trace.before:
+            slurm.submit("-n8", "-t3", "--chdir=/tmp", *options, wrap=f"sleep {run_time}")
+        if trace.before:
+            slurm.wait_until_empty()
+            time.sleep(3)  # until its usage is known
+            (folder / "sshare_before.txt").write_text(f"{time.time()}\n{slurm.run('sshare', '-a', '-l', '-P')}")
         began, priorities = time.time(), []
         for job in trace.draw():
             time.sleep(max(0.0, began + job.submit - time.time()))
@@ -307,11 +397,14 @@ def run(trace: Trace, folder: Path, instance: int) -> None:
         while slurm.run("squeue", "-h", check=False).strip():
             time.sleep(2)
         time.sleep(5)
-        conf = [f"NodeName=n[1-{trace.nodes}] CPUs={CPUS} RealMemory={slurm.memory}", trace.site]
-        (folder / "slurm.conf").write_text("\n".join(conf) + "\n")
+        nodes = [f"NodeName=n[{one[0]}-{one[-1]}] {what}" for one, what in slurm.describe_nodes()]
+        (folder / "slurm.conf").write_text("\n".join([*nodes, trace.site]) + "\n")
         (folder / "sprio.txt").write_text("\n".join(priorities))
         columns = {
-            "sacct.txt": ["sacct", "-a", "-P", "-D", "-X", "-S", "now-2hours", f"--format={RECOMMENDED}"],
+            "sacct.txt": [
+                "sacct", "-a", "-P", "-D", "-X", "-S", time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(began)),
+                f"--format={RECOMMENDED}",
+            ],
             "qos.txt": ["sacctmgr", "show", "qos", "-P"],
             "assoc.txt": ["sacctmgr", "show", "assoc", "-P", f"format={ASSOCIATIONS}"],
             "sshare.txt": ["sshare", "-a", "-l", "-P"],

@@ -184,10 +184,14 @@ def _cluster(site: Site, own: str | None) -> dict[str, Any]:
     return cluster
 
 
-def _group(site: Site, partitions: bool) -> dict[str, Any]:
+def _group(site: Site, partitions: bool, resources: bool = False) -> dict[str, Any]:
     group: dict[str, Any] = {"count": site.rng.randint(1, 5), "processors": site.rng.randint(1, 4)}
     if partitions and site.rng.random() < 0.6:
         group["partition"] = site.rng.choice(["0", "1", ("0", "1")])
+    if resources and site.rng.random() < 0.8:
+        group["resources"] = site.units()
+    if resources and site.rng.random() < 0.5:
+        group["weight"] = site.rng.choice([0, 2])
     return group
 
 
@@ -283,6 +287,7 @@ VALUES: dict[str, dict[str, Draw]] = {
     "nodes": {
         "none": always(()), "alike": lambda site: (_group(site, False),),
         "partitions": lambda site: tuple(_group(site, True) for _ in range(site.rng.randint(1, 4))),
+        "resources": lambda site: tuple(_group(site, True, True) for _ in range(site.rng.randint(1, 4))),
     },
     "preemption": {
         "none": always(None), "plain": _preemption(), "mode": _preemption("mode", "requeue_delay"),
@@ -517,6 +522,7 @@ def _with_jobs(site: Site, values: dict[str, Any]) -> Case:
         counted.pop("gpus", None)
     least = min(_most_processors(values, site.processors))
     nodes, of_partition = _nodes(values["nodes"])
+    units_of_nodes = node_units(values["nodes"])
     on_partition = {number: sum(nodes[node] for node in own) for number, own in of_partition.items() if own}
     table: dict[str, list[Any]] = {name: [] for name in ("job_id", "submit_time", "run_time", "estimate", "processors")}
     table |= {name: [] for name in ("user_id", "group_id", "partition_id", "queue_id", "wait_time", "status")}
@@ -549,9 +555,13 @@ def _with_jobs(site: Site, values: dict[str, Any]) -> Case:
         table["wait_time"].append(rng.choice([0, 0, 4, 20]) * unit)
         table["status"].append(rng.choice([1, 1, 0, 5]))
     for name in RESOURCES:
-        if counted or any("resources" in cluster for cluster in sizes) or values["resources"]:
+        if counted or any("resources" in one for one in (*sizes, *values["nodes"])) or values["resources"]:
             here = [sizes[home].get("resources", {}) if values["clusters"] else counted for home in homes]
+            if values["nodes"]:
+                here = [_room(units_of_nodes, of_partition.get(one), name) for one in table["partition_id"]]
             table[name] = [rng.choice([0, 0, one.get(name, 0), rng.randint(0, one.get(name, 0))]) for one in here]
+    if units_of_nodes and "gpus" in table:
+        _fit_on_nodes(table, nodes, units_of_nodes, of_partition)
     _add_events(rng, table, present, unit)
     if shares:
         table["memory"] = [float(rng.choice([0, 1, 2, 3])) for _ in homes]
@@ -564,7 +574,8 @@ def _with_jobs(site: Site, values: dict[str, Any]) -> Case:
                 table[name][row] = table[name][row - 1]
     machine = Machine(
         site.processors, site.processors // site.per_node,
-        {"memory": rng.choice([2.0, 3.0, 1000.0])} if shares else {}, {} if values["clusters"] else units,
+        {"memory": rng.choice([2.0, 3.0, 1000.0])} if shares else {},
+        {} if values["clusters"] or values["nodes"] else units,
     )  # fmt: skip
     options = {name: values[name] for name in OPTIONS}
     return Case(table, machine, options, dict(site.labels), rng.choice([0, 0, 1_000_000_007]))
@@ -580,6 +591,34 @@ def _nodes(groups: Iterable[Mapping[str, Any]]) -> tuple[list[int], dict[int, se
                 members[number] |= set(range(len(sizes), len(sizes) + group["count"]))
         sizes += [group["processors"]] * group["count"]
     return sizes, members
+
+
+def node_units(groups: Iterable[Mapping[str, Any]]) -> list[dict[str, int]]:
+    """Return the units of resources of each node."""
+    return [group.get("resources", {}) for group in groups for _ in range(group["count"])]
+
+
+def _room(units: list[dict[str, int]], nodes: Iterable[int] | None, name: str) -> dict[str, int]:
+    """Return the units of a resource of some nodes, by its name; of all for None."""
+    return {name: sum(units[node].get(name, 0) for node in (range(len(units)) if nodes is None else nodes))}
+
+
+def _fit_on_nodes(
+    table: dict[str, list[Any]], sizes: list[int], units: list[dict[str, int]], members: Mapping[int, set[int]]
+) -> None:
+    """Lower the demands of jobs that do not fit on the nodes of their partition."""
+    for row, width in enumerate(table["processors"]):
+        nodes = members.get(table["partition_id"][row], range(len(sizes)))
+        while True:
+            needed = {name: table[name][row] for name in RESOURCES if table[name][row]}
+            room = [
+                min([sizes[node], *(units[node].get(name, 0) * width // most for name, most in needed.items())])
+                for node in nodes
+            ]
+            if sum(room) >= width:
+                break
+            name = max(needed, key=lambda name: needed[name])
+            table[name][row] -= 1
 
 
 def _with_scale(values: dict[str, Any], site: Site, unit: float, begin: float) -> dict[str, Any]:
@@ -707,8 +746,9 @@ def resource_names(case: Case) -> list[str]:
     """Return the names of the counted resources of the machines, sorted."""
     clusters = case.options["clusters"]
     given = {**case.machine.resources, **(case.options["resources"] or {})}
-    found = set().union(*(cluster.get("resources", {}) for cluster in clusters)) if clusters else set(given)
-    return sorted(name for name in found if given.get(name, 0) is not None or clusters)
+    parts = clusters or case.options["nodes"]
+    found = set().union(*(part.get("resources", {}) for part in parts)) if parts else set(given)
+    return sorted(name for name in found if given.get(name, 0) is not None or parts)
 
 
 def key_of(order: Any) -> Key:
@@ -785,6 +825,8 @@ def slow_policy(case: Case, cluster: Mapping[str, Any]) -> naive.Policy:
         else {},
         parents={int(name): int(one["parent"]) for name, one in accounts.items() if one.get("parent", "all") != "all"},
         nodes=_nodes(options["nodes"])[0],
+        units=[tuple(one.get(name, 0) for name in resource_names(case)) for one in node_units(options["nodes"])],
+        node_weights=[one.get("weight", 1) for one in options["nodes"] for _ in range(one["count"])],
         partitions=_nodes(options["nodes"])[1],
         preemption=slow_preemption(options, cycles["end_delay"]),
     )
@@ -873,6 +915,8 @@ def simulated(case: Case) -> tuple[list[naive.Job], list[naive.Machine]]:
     machines = []
     for cluster in clusters:
         own = cluster.get("resources", {}) if case.options["clusters"] else None
+        if case.options["nodes"]:
+            own = {name: _room(node_units(case.options["nodes"]), None, name)[name] for name in names}
         units = {**case.machine.resources, **(case.options["resources"] or {})} if own is None else own
         resources = tuple(units.get(name, 0) for name in names)
         machines.append(naive.Machine(cluster["processors"], slow_policy(case, cluster), fair, resources))

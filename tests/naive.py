@@ -401,6 +401,8 @@ class Policy:
     tree_limits: dict[int, tuple[float, float]] = field(default_factory=dict)
     parents: dict[int, int] = field(default_factory=dict)
     nodes: list[int] = field(default_factory=list)  # for backfill slurm: the processors of each node
+    units: list[tuple[int, ...]] = field(default_factory=list)  # the units of each resource of each node
+    node_weights: list[int] = field(default_factory=list)
     partitions: dict[int, set[int]] = field(default_factory=dict)  # the nodes of each partition; all if it is not here
     preemption: "Preemption | None" = None
 
@@ -457,30 +459,36 @@ class Slot:
     nodes: set[int]
 
 
-def picked(free: dict[int, int], width: int) -> dict[int, int]:
+def picked(free: dict[int, int], width: int, weights: list[int]) -> dict[int, int]:
     """
     Return the processors of each node that a job gets, of nodes with these free processors, which suffice.
 
-    The smallest set of consecutive nodes that suffices is taken, or else the largest one and then others; of one that
-    suffices, the node with the fewest processors that suffice alone, or else the first nodes.
+    The smallest set of consecutive nodes of the lowest weight that suffices is taken, or else the largest one and then
+    others; of one that suffices, the node with the fewest processors that suffice alone, or else the first nodes.
     """
     runs: list[list[int]] = []
     for node in sorted(node for node in free if free[node] > 0):
-        if runs and runs[-1][-1] == node - 1:
+        if runs and runs[-1][-1] == node - 1 and weights[node - 1] == weights[node]:
             runs[-1].append(node)
         else:
             runs.append([node])
     found: dict[int, int] = {}
     while width > 0:
-        sizes = [sum(free[node] for node in run) for run in runs]
-        enough = [size for size in sizes if size >= width]
-        run = runs.pop(sizes.index(min(enough) if enough else max(sizes)))
+        lightest = min(weights[run[0]] for run in runs)
+        sizes = {k: sum(free[node] for node in run) for k, run in enumerate(runs) if weights[run[0]] == lightest}
+        enough = [k for k in sizes if sizes[k] >= width]
+        run = runs.pop(min(enough, key=lambda k: sizes[k]) if enough else max(sizes, key=lambda k: sizes[k]))
         alone = [node for node in run if free[node] >= width]
         for node in [min(alone, key=lambda node: free[node])] if alone else run:
             if width > 0:
                 found[node] = min(free[node], width)
                 width -= found[node]
     return found
+
+
+def share_of(job: "Job", processors: int) -> list[int]:
+    """Return the whole units of each resource that some processors of a job need."""
+    return [math.ceil(Fraction(units * processors, job.processors)) for units in job.demands]
 
 
 def reserve_nodes(table: list[Slot], nodes: set[int], begin: float, end: float) -> int:
@@ -958,7 +966,8 @@ class Machine:
         self.done.setdefault(job.number, job)  # a requeued job keeps its first submit time
         self.running[job.number] = (job, Occupation(now, now + job.planned, places, job.demands))
         for node in self.parts.get(job.number, {}):
-            assert self.free_on([node])[node] >= 0, "a node has more processors in use than there are"
+            left = self.left_on(node, self.running)
+            assert min(left) >= 0, "a node has more processors or units in use than there are"
         self.starts[job.number] = now
         self.fair.change(job, now, job.processors)
         self.places[job.number] = places
@@ -1096,12 +1105,25 @@ class Machine:
         """Return the nodes of the job's partition."""
         return self.policy.partitions.get(job.partition, set(range(len(self.policy.nodes))))
 
-    def free_on(self, nodes: Iterable[int], running: Iterable[int] | None = None) -> dict[int, int]:
-        """Return the free processors of nodes if these jobs are running, by default those that are."""
+    def free_for(self, job: Job, nodes: Iterable[int], running: Iterable[int] | None = None) -> dict[int, int]:
+        """Return the processors of nodes that a job can use if these jobs are running, by default those that are."""
         numbers = self.running if running is None else running
-        return {
-            node: self.policy.nodes[node] - sum(self.parts[number].get(node, 0) for number in numbers) for node in nodes
-        }
+        found = {}
+        for node in nodes:
+            left, *spare = self.left_on(node, numbers)
+            able = (n for n in range(left, 0, -1) if all(a <= b for a, b in zip(share_of(job, n), spare, strict=True)))
+            found[node] = next(able, 0)
+        return found
+
+    def left_on(self, node: int, numbers: Iterable[int]) -> list[int]:
+        """Return the processors, and the units of each resource, of a node that these running jobs leave."""
+        left = [self.policy.nodes[node], *self.policy.units[node]]
+        for number in numbers:
+            part = self.parts[number].get(node, 0)
+            left = [
+                some - used for some, used in zip(left, [part, *share_of(self.running[number][0], part)], strict=True)
+            ]
+        return left
 
     def serve_partitions(self, now: float, depth: int | None) -> bool:
         """
@@ -1118,18 +1140,18 @@ class Machine:
             if job.partition in closed:
                 continue
             clear = usable - self.dirty(now)
-            if sum(self.free_on(clear).values()) >= job.processors:
+            if sum(self.free_for(job, clear).values()) >= job.processors:
                 self.begin_on(job, now, clear)
                 continue
             self.preempt(job, now, clear)
-            if not usable or sum(self.policy.nodes[node] for node in usable) >= job.processors:
+            if not usable or sum(self.free_for(job, usable, []).values()) >= job.processors:
                 closed.add(job.partition)
                 shut |= self.nodes_for(job)
         return tested
 
     def begin_on(self, job: Job, now: float, usable: set[int]) -> None:
         """Start a job on some of these nodes."""
-        self.parts[job.number] = picked(self.free_on(usable), job.processors)
+        self.parts[job.number] = picked(self.free_for(job, usable), job.processors, self.policy.node_weights)
         self.begin(job, now, list(range(job.processors)))
 
     def serve_cycle_on_nodes(self, now: float) -> None:
@@ -1149,7 +1171,7 @@ class Machine:
             tested += counts
             if start == math.inf or self.is_limited(job):
                 continue
-            if start <= clock and sum(self.free_on(usable).values()) >= job.processors:
+            if start <= clock and sum(self.free_for(job, usable).values()) >= job.processors:
                 self.begin_on(job, now, usable)
             elif start <= clock + cycles.window:
                 if start <= clock:
@@ -1196,7 +1218,7 @@ class Machine:
                 continue
             if start > clock + cycles.window:
                 return counts, start, usable, set()
-            parts = set(picked(self.free_on(usable, left), job.processors))
+            parts = set(picked(self.free_for(job, usable, left), job.processors, self.policy.node_weights))
             if start <= clock:
                 return counts, start, usable, parts
             begin, end = self.slots_of(job, start)
@@ -1213,10 +1235,11 @@ class Machine:
         the next ones by 60 s, 120 s and so on after it; a group has one job at least.
         """
         left = list(self.running)
-        if sum(self.free_on(usable).values()) < job.processors:  # jobs that may be preempted are no obstacle
+        if sum(self.free_for(job, usable).values()) < job.processors:  # jobs that may be preempted are no obstacle
             left = [number for number in left if number not in self.candidates(job, clock)]
-        if sum(self.free_on(usable, left).values()) >= job.processors:
-            dirty = self.dirty(clock) & picked(self.free_on(usable, left), job.processors).keys()
+        free = self.free_for(job, usable, left)
+        if sum(free.values()) >= job.processors:
+            dirty = self.dirty(clock) & picked(free, job.processors, self.policy.node_weights).keys()
             return clock + bool(dirty), left
         ends = sorted((math.floor(self.running[number][1].end), number) for number in left)
         barrier, span = None, 30
@@ -1237,7 +1260,7 @@ class Machine:
             span *= 2
             while ends and ends[0][0] > barrier + span:
                 span *= 2
-            if sum(self.free_on(usable, left).values()) >= job.processors:
+            if sum(self.free_for(job, usable, left).values()) >= job.processors:
                 return (last if last > clock else max(last + 30, clock + 1)), left
         return math.inf, left
 
@@ -1273,9 +1296,9 @@ class Machine:
                 order = [taken[-1], *used, *(one for one in order if one != taken[-1] and one not in used)]
             for count in range(1, len(order) + 1):
                 taken = order[:count]
-                free = self.free_on(usable, self.running.keys() - set(taken))
+                free = self.free_for(job, usable, self.running.keys() - set(taken))
                 if sum(free.values()) >= job.processors:
-                    nodes = set(picked(free, job.processors))
+                    nodes = set(picked(free, job.processors, self.policy.node_weights))
                     break
             else:
                 return

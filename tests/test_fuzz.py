@@ -42,6 +42,10 @@ OFTEN: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
         {"backfill": "slurm", "nodes": "partitions"},
         ("scheduler_parameters", "order", "limits", "priority", "prediction", "estimates"),
     ),
+    "resources of nodes": (
+        {"backfill": "slurm", "nodes": "resources"},
+        ("scheduler_parameters", "order", "limits", "priority", "column cancelled_after", "column depends_on"),
+    ),
     "numbers": (
         {}, ("allocation", "order", "backfill", "unavailable", "places", "runtime", "penalty", "efficiency")
     ),

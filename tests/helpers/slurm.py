@@ -6,11 +6,13 @@ As a script: ``python tests/cluster/slurm.py`` starts it, prints a line, and sto
 import fcntl
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TextIO
 
@@ -48,7 +50,7 @@ JobCompLoc={folder}/jobcomp.txt
 JobAcctGatherType=jobacct_gather/none
 AccountingStorageType={storage}
 {accounting}
-NodeName={nodes} NodeHostname={host} NodeAddr=127.0.0.1 Port={ports} CPUs={cpus} RealMemory={memory} State=UNKNOWN
+{nodes}
 {site}
 """
 
@@ -97,6 +99,8 @@ class Slurm:
         What each node is said to have, whatever the machine has; megabytes.
     nodes : int
         The number of nodes; each is a slurmd of its own.
+    kinds : sequence of str
+        What slurm.conf says, besides CPUs, of the first nodes, of as many next ones, and so on; by default the memory.
     site : str
         The lines of slurm.conf that describe scheduling and partitions.
     instance : int
@@ -119,12 +123,14 @@ class Slurm:
         cpus: int = 4,
         memory: int = 2000,
         nodes: int = 1,
+        kinds: Sequence[str] = ("",),
         site: str = SITE,
         instance: int = 0,
     ) -> None:
         self._own = tempfile.mkdtemp(prefix="slurm-", dir="/tmp") if folder is None else None
         self.folder = Path(folder or self._own or "")
         self.cpus, self.memory, self.site = cpus, memory, site
+        self.kinds = kinds
         self.nodes = ["localhost"] if nodes == 1 else [f"n{number}" for number in range(1, nodes + 1)]
         self.has_accounting = False
         self._wants_accounting = accounting
@@ -169,23 +175,26 @@ class Slurm:
         accounting += (
             f"AccountingStorageHost=localhost\nAccountingStoragePort={self._port + 2}\nJobAcctGatherFrequency=0"
         )
-        first = self._port + NODES_FROM
         self._write(
             conf,
             SLURM_CONF.format(
                 mark=MARK,
                 folder=self.folder,
-                host=os.uname().nodename.split(".")[0],
-                nodes=self.nodes[0] if len(self.nodes) == 1 else f"n[1-{len(self.nodes)}]",
+                nodes="\n".join(self._node_lines()),
                 port=self._port,
-                ports=first if len(self.nodes) == 1 else f"[{first}-{first + len(self.nodes) - 1}]",
-                cpus=self.cpus,
-                memory=self.memory,
                 site=self.site,
                 storage="accounting_storage/slurmdbd" if self.has_accounting else "accounting_storage/none",
                 accounting=accounting if self.has_accounting else "",
             ),
         )
+        gres = []
+        for numbers, what in self.describe_nodes():
+            for gpus in re.findall(r"Gres=gpu:(\d+)", what):
+                files = [self.folder / f"gpu{number}" for number in range(int(gpus))]
+                gres += [f"NodeName=n{number} Name=gpu File={file}" for number in numbers for file in files]
+                for file in files:
+                    file.touch()
+        self._write(self._config / "gres.conf", "\n".join([MARK, *gres, ""]))
         self.job_completions.touch()
         if self.has_accounting:
             self.run("sacctmgr", "-i", "add", "cluster", "swflowtest", check=False)
@@ -200,6 +209,21 @@ class Slurm:
             lambda: len({line for line in idle().splitlines() if "idle" in line}) == len(self.nodes),
             90,
         )
+
+    def describe_nodes(self) -> list[tuple[range, str]]:
+        """Return the numbers of the nodes of each kind, and what slurm.conf says of them."""
+        size = len(self.nodes) // len(self.kinds)
+        return [
+            (range(1 + size * k, 1 + size * (k + 1)), f"CPUs={self.cpus} {kind or f'RealMemory={self.memory}'}")
+            for k, kind in enumerate(self.kinds)
+        ]
+
+    def _node_lines(self) -> Iterator[str]:
+        host, first = os.uname().nodename.split(".")[0], self._port + NODES_FROM - 1
+        for numbers, what in self.describe_nodes():
+            names = self.nodes[0] if len(self.nodes) == 1 else f"n[{numbers[0]}-{numbers[-1]}]"
+            ports = first + 1 if len(self.nodes) == 1 else f"[{first + numbers[0]}-{first + numbers[-1]}]"
+            yield f"NodeName={names} NodeHostname={host} NodeAddr=127.0.0.1 Port={ports} {what} State=UNKNOWN"
 
     def _start_munge(self) -> None:
         key = self.folder / "munge.key"

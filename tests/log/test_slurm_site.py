@@ -84,8 +84,23 @@ def test_nodes_and_partitions_with_defaults_includes_and_continued_lines(folder)
     assert str(conf.partitions[1].place).endswith("slurm.conf:18")
 
 
-def test_partitions_that_share_nodes_are_one_cluster_with_limits(folder):
-    site = read_site(folder / "slurm.conf", qos=folder / "qos.txt")
+def test_nodes_have_gpus_memory_and_weights(folder):
+    options = read_site(folder / "slurm.conf").options
+    assert options["nodes"] == [
+        {"count": 2, "processors": 32, "resources": {"memory": 64000}, "partition": ["cpu"]},
+        {"count": 2, "processors": 32, "resources": {"memory": 64000}, "partition": ["cpu", "long"]},
+        {"count": 2, "processors": 32, "resources": {"gpus": 4, "memory": 64000}, "partition": ["gpu"]},
+    ]
+    assert not {"clusters", "resources"} & options.keys()
+    nodes = "NodeName=a[1-2] CPUs=2 RealMemory=9\nNodeName=b CPUs=2 Weight=5\nPartitionName=p Nodes=ALL\n"
+    (folder / "slurm.conf").write_text(nodes)
+    assert read_site(folder / "slurm.conf").options["nodes"] == [
+        {"count": 2, "processors": 2, "weight": 1}, {"count": 1, "processors": 2, "weight": 5}
+    ]  # fmt: skip
+
+
+def test_partitions_that_share_nodes_are_one_cluster_with_limits_if_nodes_are_reserved(folder):
+    site = read_site(folder / "slurm.conf", qos=folder / "qos.txt", reservations=folder / "res.txt")
     assert (site.processors, site.nodes) == (4 * 32 + 2 * 32, 6)
     assert site.options["clusters"] == [
         {
@@ -148,7 +163,8 @@ def test_the_multifactor_priority_becomes_the_order(folder):
         "fair_share_of": "fair-tree",
     }
     assert options["limits"] == {
-        "group": {"physics": {"processors": 64}}, "user": {"alice": {"jobs": 5}}, "qos": {"long": LONG}
+        "group": {"physics": {"processors": 64}}, "user": {"alice": {"jobs": 5}}, "qos": {"long": LONG},
+        "partition": {"long": LONG},
     }  # fmt: skip
     assert options["accounts"] == {
         "physics": {"share": 3, "users": {"alice": 1, "bob": 2}}, "art": {"users": {"alice": 1}}
@@ -188,7 +204,6 @@ def test_limits_hold_only_if_slurm_enforces_them(folder):
     options = read_site(folder / "slurm.conf", qos=folder / "qos.txt", associations=folder / "assoc.txt").options
     assert "limits" not in options
     assert options["priority"]["whole_periods"] is True
-    assert options["clusters"][0]["limits"] == {"partition": {"long": {"processors": 64}}}
 
 
 def test_accounts_have_parents_by_either_name_of_the_column(folder):
@@ -349,7 +364,7 @@ def test_boards_have_sockets_and_a_weight_of_qos_needs_their_table(folder):
     text = f"{node}\nPartitionName=p Nodes=a\nPriorityType=priority/multifactor\nPriorityWeightQOS= 1000 \n"
     (folder / "slurm.conf").write_text(text)
     site = read_site(folder / "slurm.conf")
-    assert (site.processors, site.options["resources"]) == (64, {"gpus": 2})
+    assert (site.processors, site.options["nodes"][0]["resources"]) == (64, {"gpus": 2})
     treatment = {note.name: note.treatment for note in site.notes}
     assert treatment["PriorityWeightQOS"].simulated == "no"
     assert treatment["Node.SocketsPerBoard"].simulated == "yes"

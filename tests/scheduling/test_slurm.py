@@ -144,10 +144,16 @@ def starts_on_nodes(*arguments: Any, **options: Any) -> list[float]:
 def outcomes_on_nodes(
     jobs: list[tuple[float, float, float, int, int | None]], nodes: list[dict[str, Any]], **options: Any
 ) -> pl.DataFrame:
-    """Return the outcomes of jobs; each has submit time, run time, estimate, processors, partition."""
+    """
+    Return the outcomes of jobs; each has submit time, run time, estimate, processors, partition.
+
+    The option ``gpus`` has the GPUs of each job.
+    """
     names = ("submit_time", "run_time", "estimate", "processors", "partition_id")
     types = dict.fromkeys(names[:3], pl.Float64) | dict.fromkeys(names[3:], pl.Int64)
     table = pl.DataFrame(jobs, schema=types, orient="row").with_columns(job_id=pl.int_range(1, len(jobs) + 1))
+    if "gpus" in options:
+        table = table.with_columns(gpus=pl.Series(options.pop("gpus")))
     header = {"UnixStartTime": [str(options.pop("epoch", 0))]}
     parameters = {"bf_resolution": 1, "batch_sched_delay": 0, "end_delay": 0} | options.pop("parameters", {})
     scheduler = Scheduler(backfill="slurm", nodes=nodes, scheduler_parameters=parameters, **options)
@@ -211,6 +217,52 @@ def test_ends_are_grouped_by_multiples_of_30_seconds_from_1970_on():
     jobs = [(1, 58, 58, 1, None), (1, 119, 119, 1, None), (2, 20, 20, 1, None), (3, 70, 70, 1, None)]
     nodes = [{"count": 2, "processors": 1}]
     assert starts_on_nodes(jobs, nodes) == [1, 1, 59, 79]
+
+
+def test_jobs_need_free_gpus_on_the_nodes_of_their_processors():
+    # The third job has the GPUs of the second node, so that the fourth waits for those of the first, where one free
+    # processor is reserved for it; the last job starts in the next cycle on the second node.
+    nodes = [{"count": 2, "processors": 4, "resources": {"gpus": 2}}]
+    jobs = [(1, 100, 100, 2, None)] * 3 + [(2, 10, 10, 1, None), (3, 200, 200, 2, None)]
+    assert starts_on_nodes(jobs, nodes, gpus=[2, 0, 2, 1, 0]) == [1, 1, 1, 101, 30]
+    assert starts_on_nodes(jobs, nodes, gpus=[0, 0, 0, 1, 0]) == [1, 1, 1, 2, 12]
+
+
+def test_a_node_gives_a_job_whole_gpus():
+    # Four processors with a GPU are three of one node and one of the other: each node gives a GPU.
+    nodes = [{"count": 2, "processors": 3, "resources": {"gpus": 1}}]
+    jobs = [(1, 50, 50, 4, None), (2, 10, 10, 1, None)]
+    assert starts_on_nodes(jobs, nodes, gpus=[1, 1]) == [1, 51]
+    assert starts_on_nodes(jobs, nodes, gpus=[0, 1]) == [1, 2]
+
+
+def test_jobs_take_nodes_of_the_lowest_weight_first():
+    nodes = [{"count": 1, "processors": 2, "weight": 2, "partition": [1, 2]}, {"count": 1, "processors": 2}]
+    jobs = [(1, 50, 50, 2, 1), (2, 50, 50, 2, 2)]
+    assert starts_on_nodes(jobs, [nodes[0], nodes[1] | {"partition": 1}]) == [1, 2]
+    assert starts_on_nodes(jobs, [nodes[0] | {"weight": 1}, nodes[1] | {"partition": 1}]) == [1, 51]
+    # Three processors are on both nodes; then the job of two waits.
+    assert starts_on_nodes([(1, 50, 50, 3, None), (2, 50, 50, 2, None)], nodes) == [1, 51]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "message"),
+    [
+        (
+            [{"count": 4, "processors": 1, "resources": {"gpus": 2}}, {}],
+            "1 jobs are wider .* job 1 with 5 of 4 processors with 8 gpus of all nodes;",
+        ),
+        ([{"resources": {"gpus": -1}}], "nodes: resources: gpus: -1; expected a whole number of units"),
+        ([{"resources": {"gpus": 2**32}}], "nodes: resources: {'gpus': 4294967296}; expected at most 2.31 units"),
+        ([{"weight": "low"}], "nodes: weight: 'low'; expected a whole number"),
+        ([{}, {"resources": {"memory": 2}}], "drawn: no column memory, though the machine has the resource memory"),
+    ],
+)
+def test_wrong_resources_of_nodes_are_refused_in_one_line(nodes: list[dict[str, Any]], message: str):
+    groups = [{"count": 1, "processors": 4} | group for group in nodes]
+    with pytest.raises(SwflowError, match=message) as error:
+        starts_on_nodes([(1, 10, 10, 5, None)], groups, gpus=[8])
+    assert "\n" not in str(error.value)
 
 
 def test_nodes_replace_the_machine_and_must_serve_every_job():
@@ -286,7 +338,7 @@ def test_candidates_that_are_taken_first_are_spared_if_the_last_one_suffices():
 
 def _with_preemption(rng: random.Random) -> cases.Case:
     """Draw a queue on nodes whose jobs preempt each other."""
-    case = _with_a_queue(rng, rng.choice([1, 1, 3]))
+    case = _with_a_queue(rng, rng.choice([1, 1, 3]), rng.random() < 0.4)
     table, rare = case.table, rng.choice([2, 3, 5])
     table["queue_id"] = [1 + (rng.random() < 1 / rare) for _ in table["queue_id"]]
     table["submit_time"] = sorted(time * rng.choice([1, 1, 5]) for time in table["submit_time"])
@@ -314,7 +366,8 @@ def test_random_cases_with_preemption_have_the_schedule_of_the_slow_simulator(pr
     while done < 25:
         site = cases.new_site(rng)
         others = [one for one in cases.CHOOSABLE if one[0] not in fixed]
-        wanted = {"backfill": "slurm", "nodes": rng.choice(["alike", "partitions"]), "preemption": preemption}
+        wanted = {"backfill": "slurm", "nodes": rng.choice(["alike", "partitions", "resources"])}
+        wanted |= {"preemption": preemption}
         values = cases.completed(site, dict(rng.sample(others, rng.randint(0, 3))) | wanted)
         if values is not None:
             case = cases._with_jobs(site, values)
@@ -323,6 +376,7 @@ def test_random_cases_with_preemption_have_the_schedule_of_the_slow_simulator(pr
 
 
 @pytest.mark.parametrize("nodes", ["alike", "partitions"])
+@pytest.mark.parametrize("nodes", ["alike", "partitions", "resources"])
 @pytest.mark.parametrize("parameters", ["none", "bf_resolution", "bf_max_job_test", "all"])
 def test_random_cases_on_nodes_have_the_schedule_of_the_slow_simulator(nodes: str, parameters: str):
     rng = random.Random(f"nodes {nodes} {parameters}")
@@ -338,13 +392,13 @@ def test_random_cases_on_nodes_have_the_schedule_of_the_slow_simulator(nodes: st
             done += 1
 
 
-def _with_a_queue(rng: random.Random, users: int = 1) -> cases.Case:
+def _with_a_queue(rng: random.Random, users: int = 1, resources: bool = False) -> cases.Case:
     """
     Draw jobs that are submitted in a minute to a few nodes, and run for minutes, so that many have reservations.
 
-    With several users, cycles test some jobs of each.
+    With several users, cycles test some jobs of each. Nodes and jobs may have resources.
     """
-    nodes = [cases._group(cases.new_site(rng), partitions=True) for _ in range(rng.randint(2, 4))]
+    nodes = [cases._group(cases.new_site(rng), True, resources) for _ in range(rng.randint(2, 4))]
     sizes, of_partition = cases._nodes(nodes)
     wide = {number: sum(sizes[node] for node in own) for number, own in of_partition.items() if own}
     partitions = rng.choices([*wide, None], k=rng.randint(15, 40))
@@ -368,13 +422,22 @@ def _with_a_queue(rng: random.Random, users: int = 1) -> cases.Case:
         parameters["bf_max_job_user"] = rng.choice([1, 2, 4])
     options = {name: one.default for name, one in OPTIONS.items()}
     options |= {"backfill": "slurm", "nodes": nodes, "scheduler_parameters": parameters}
+    if resources:
+        of_nodes = cases.node_units(nodes)
+        for name in cases.RESOURCES:
+            rooms = [cases._room(of_nodes, of_partition.get(one), name)[name] for one in partitions]
+            table[name] = [
+                rng.choice([0, rng.randint(0, room), min(room, wide)])
+                for room, wide in zip(rooms, table["processors"], strict=True)
+            ]
+        cases._fit_on_nodes(table, sizes, of_nodes, of_partition)
     return cases.Case(table, Machine.of(sum(sizes)), options, {}, epoch)
 
 
-@pytest.mark.parametrize("users", [1, 3])
+@pytest.mark.parametrize(("users", "resources"), [(1, False), (3, False), (1, True)])
 @pytest.mark.parametrize("seed", [*(f"queue {number}" for number in range(60)), "more 172"])
-def test_queues_on_nodes_have_the_schedule_of_the_slow_simulator(seed: str, users: int):
-    case = _with_a_queue(random.Random(seed), users)
+def test_queues_on_nodes_have_the_schedule_of_the_slow_simulator(seed: str, users: int, resources: bool):
+    case = _with_a_queue(random.Random(seed), users, resources)
     assert not cases.differences(case, simulate(case.workload(), Scheduler(**case.options)))
 
 

@@ -105,6 +105,16 @@ def test_impossible_groups_of_nodes_are_one_line(change, words):
     assert words in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("text", "gpus"), [("gpus=+4", [3, 3]), ("gpu:gpus=+50%", [2, 3]), ("gpus=4", [1, 1]), ("gpus=-50%", [1, 1])]
+)
+def test_gpus_of_nodes_change_on_each_node(text, gpus):
+    cpu, gpu, _ = ON_NODES["nodes"]
+    groups = [cpu | {"resources": {"gpus": 2}}, gpu | {"count": 2, "resources": {"gpus": 2, "memory": 9}}]
+    options, machine = hardware_of(Variant("site", {"nodes": groups}, resource=read_resource(text)), workload())
+    assert ([one["resources"]["gpus"] for one in options["nodes"]], machine.processors) == (gpus, 160)
+
+
 def test_jobs_that_fit_on_the_nodes_of_their_partition():
     def fit(options: dict, change: dict) -> list[bool]:
         jobs = workload().jobs

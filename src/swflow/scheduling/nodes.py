@@ -1,6 +1,6 @@
 """The nodes of a machine, and the nodes that each job may use."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,8 @@ class Nodes:
     """The nodes of a machine in their order; the last partition is that of jobs without one, which may use all."""
 
     sizes: np.ndarray  # int64: the processors of each node
+    units: np.ndarray  # int64 (nodes, resources): the units of each node
+    weights: np.ndarray  # int64: jobs take nodes of the lowest weight first
     members: np.ndarray  # bool (partitions, nodes): the nodes that a partition may use
     partition: np.ndarray  # int64: the partition of each job, a row of ``members``
     names: tuple[str, ...]  # the names of the partitions, for errors
@@ -26,6 +28,19 @@ class Nodes:
 def processors_on(groups: Iterable[Mapping[str, Any]]) -> int:
     """Return the processors of groups of nodes."""
     return sum(group["count"] * group["processors"] for group in groups)
+
+
+def units_on(groups: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """
+    Return the units of each resource of groups of nodes, sorted by name.
+
+    Examples
+    --------
+    >>> units_on([{"count": 2, "processors": 4, "resources": {"gpus": 8}}, {"count": 9, "processors": 4}])
+    {'gpus': 16}
+    """
+    names = sorted({name for group in groups for name in group.get("resources", ())})
+    return {name: sum(one["count"] * one.get("resources", {}).get(name, 0) for one in groups) for name in names}
 
 
 def nodes_of(workload: Workload, jobs: pl.DataFrame, scheduler: Scheduler) -> Nodes | None:
@@ -39,24 +54,77 @@ def nodes_of(workload: Workload, jobs: pl.DataFrame, scheduler: Scheduler) -> No
     """
     if not scheduler.nodes:
         return None
-    names, counts = Names(workload), [group["count"] for group in scheduler.nodes]
+    nodes = _groups_for(workload, jobs, scheduler.nodes)
+    nowhere = np.flatnonzero(nodes.members.sum(axis=1)[nodes.partition] == 0)
+    if nowhere.size:
+        raise SwflowError(
+            f"nodes: partition: {nowhere.size:,} jobs of {workload.name} have no nodes, the first is job "
+            f"{jobs['job_id'][int(nowhere[0])]} with {nodes.names[nodes.partition[nowhere[0]]]}; name it in nodes, or "
+            f"leave these jobs out {SELECT}"
+        )
+    return nodes
+
+
+def fits_on_nodes(workload: Workload, groups: Sequence[Mapping[str, Any]]) -> pl.Series:
+    """Return which jobs fit on the nodes of their partition with all their resources, if no other job runs."""
+    nodes, jobs = _groups_for(workload, workload.jobs, groups), workload.jobs
+    demands = [
+        jobs[name].cast(pl.Int64).fill_null(0) if name in jobs.columns else pl.zeros(jobs.height, pl.Int64, eager=True)
+        for name in units_on(groups)
+    ]
+    processors = jobs["processors"].to_numpy()
+    most = most_processors(nodes, processors, np.column_stack(demands) if demands else None)
+    return pl.Series(processors <= most)
+
+
+def _groups_for(workload: Workload, jobs: pl.DataFrame, groups: Sequence[Mapping[str, Any]]) -> Nodes:
+    """Return the nodes of groups, for the partitions of jobs."""
+    names, counts = Names(workload), [group["count"] for group in groups]
     column = jobs["partition_id"] if "partition_id" in jobs.columns else pl.Series([None] * jobs.height, dtype=pl.Int64)
     numbers: list[int] = column.drop_nulls().unique().sort().to_list()
     members = np.ones((len(numbers) + 1, sum(counts)), np.bool_)
-    for group, end in zip(scheduler.nodes, np.cumsum(counts).tolist(), strict=True):
+    for group, end in zip(groups, np.cumsum(counts).tolist(), strict=True):
         if "partition" in group:
             named = {names.number_of("partition", name, "nodes: partition") for name in group["partition"]}
             members[:-1, end - group["count"] : end] = np.isin(np.array(numbers), list(named)).reshape(-1, 1)
     partition = column.replace_strict(numbers, range(len(numbers)), default=len(numbers), return_dtype=pl.Int64)
-    nowhere = np.flatnonzero(members.sum(axis=1)[partition.to_numpy()] == 0)
-    if nowhere.size:
-        number = names.shown("partition", column[int(nowhere[0])])
-        raise SwflowError(
-            f"nodes: partition: {nowhere.size:,} jobs of {workload.name} have no nodes, the first is job "
-            f"{jobs['job_id'][int(nowhere[0])]} with partition {number}; name it in nodes, or leave these jobs out "
-            f"{SELECT}"
-        )
+    resources = [[group.get("resources", {}).get(name, 0) for name in units_on(groups)] for group in groups]
     shown = (*(f"partition {names.shown('partition', number)}" for number in numbers), "all nodes")
     return Nodes(
-        np.repeat([group["processors"] for group in scheduler.nodes], counts), members, partition.to_numpy(), shown
+        np.repeat([group["processors"] for group in groups], counts),
+        np.repeat(np.array(resources, np.int64), counts, axis=0),
+        np.repeat([group.get("weight", 1) for group in groups], counts),
+        members,
+        partition.to_numpy(),
+        shown,
     )
+
+
+def most_processors(nodes: Nodes, processors: np.ndarray, demands: np.ndarray | None) -> np.ndarray:
+    """
+    Return how many processors each job could use of the nodes of its partition, if no other job ran.
+
+    Each processor of a job needs its part of the job's ``demands``, int64 of shape (jobs, resources).
+
+    Examples
+    --------
+    The job needs half of a GPU per processor, and has four processors of the first node and two of the second.
+
+    >>> two = Nodes(np.array([9, 9]), np.array([[2], [1]]), *np.ones((2, 1, 2), int), np.zeros(1, int), ("all nodes",))
+    >>> most_processors(two, np.array([8]), np.array([[4]]))
+    array([6])
+    """
+    found = (nodes.members @ nodes.sizes)[nodes.partition]
+    if demands is None:
+        return found
+    asking = np.flatnonzero(demands.any(axis=1))
+    kinds, kind_of = np.unique(
+        np.column_stack([nodes.partition, processors, demands])[asking], axis=0, return_inverse=True
+    )
+    for kind, (partition, width, *needed) in enumerate(kinds.tolist()):
+        usable = nodes.sizes
+        for resource, units in enumerate(needed):
+            if units:
+                usable = np.minimum(usable, nodes.units[:, resource] * width // units)
+        found[asking[kind_of.reshape(-1) == kind]] = usable[nodes.members[partition]].sum()
+    return found

@@ -69,6 +69,8 @@ class NodeGroup(TypedDict, total=False):
 
     count: int
     processors: int  # the processors of each node
+    resources: Mapping[str, int]  # the units of each node
+    weight: int  # jobs take nodes of the lowest weight first; by default 1
     partition: tuple[str, ...]
 
 
@@ -215,8 +217,9 @@ class Options:
     nodes: tuple[NodeGroup, ...] = option(
         "nodes",
         "With backfill slurm: groups of the machine's nodes, in their order, such as {count: 6, processors: 4, "
-        "partition: [main]}; jobs are on particular nodes, and cycles reserve whole nodes. By default processors are "
-        "counted.",
+        "resources: {gpus: 2}, weight: 10, partition: [main]}; jobs are on particular nodes, those of the lowest "
+        "weight first, their resources are spread over their processors, and cycles reserve whole nodes. By default "
+        "processors are counted.",
         default=(),
     )
     preemption: Preemption | None = option(
@@ -410,8 +413,8 @@ USER_LIMITS, WITH_USER_LIMITS = ("user_jobs", "user_processors"), ("partition", 
 #: The keys of a group of nodes.
 NODE_OPTIONS = tuple(NodeGroup.__annotations__)
 
-#: The most nodes of a machine.
-MOST_NODES = 65_536
+#: The most nodes of a machine, and units of a resource on a node: products with processors stay exact in 64 bits.
+MOST_NODES, MOST_UNITS = 65_536, 2**31
 
 #: The keys of a window.
 WINDOW_OPTIONS = tuple(Unavailable.__annotations__)
@@ -463,7 +466,14 @@ def schema_of(name: str) -> dict[str, object]:
             return _list_of(fixed | own, ("processors",))
         case "nodes":
             return _list_of(
-                {"count": _PROCESSORS, "processors": _PROCESSORS, "partition": _PARTITION}, ("count", "processors")
+                {
+                    "count": _PROCESSORS,
+                    "processors": _PROCESSORS,
+                    "resources": {"type": "object"},
+                    "weight": {"type": "integer", "minimum": 0},
+                    "partition": _PARTITION,
+                },
+                ("count", "processors"),
             )
     raise AssertionError(f"{name}: no schema for {option.kind}")
 
@@ -653,6 +663,12 @@ def _nodes(groups: Iterable[Any], where: str) -> tuple[NodeGroup, ...]:
             "count": _whole(group["count"], f"{where}: count"),
             "processors": _whole(group["processors"], f"{where}: processors"),
         }
+        if group.get("weight") is not None:
+            one["weight"] = _checked(Option("integer", "", least=0, most=2**32), group["weight"], f"{where}: weight")
+        if group.get("resources"):
+            one["resources"] = checked_resources(group["resources"], f"{where}: resources")
+            if max(one["resources"].values()) > MOST_UNITS:
+                raise SwflowError(f"{where}: resources: {one['resources']}; expected at most 2^31 units of a node")
         if group.get("partition") is not None:
             one["partition"] = _partitions(group["partition"], where)
         found.append(one)

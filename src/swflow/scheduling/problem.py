@@ -24,7 +24,7 @@ from swflow.scheduling.eligibility import (
     require_supported,
 )
 from swflow.scheduling.machine.resources import Resources, longest_stretch
-from swflow.scheduling.nodes import Nodes, nodes_of, processors_on
+from swflow.scheduling.nodes import Nodes, most_processors, nodes_of, processors_on, units_on
 from swflow.scheduling.options import LATEST, OPTIONS, Unavailable, require_window
 from swflow.scheduling.orders.fair_share import SELECT, Ownership, ownership_of
 from swflow.scheduling.orders.formula import compile_penalty
@@ -211,15 +211,23 @@ def _check_nodes(problem: Problem) -> None:
         raise SwflowError(
             f"nodes: {nodes.sizes.sum():,} processors on a machine of {problem.machines[0].processors:,}; give all"
         )
-    sizes = (nodes.members @ nodes.sizes)[nodes.partition]
+    sizes = most_processors(nodes, jobs.processors, jobs.demands)
     wide = np.flatnonzero(jobs.processors > sizes)
     if wide.size:
-        job = wide[0]
+        job = int(wide[0])
+        needs = _units_in_words(problem, job)
         raise SwflowError(
             f"nodes: {wide.size:,} jobs are wider than their partition's nodes, the first is job {problem.id_of(job)} "
-            f"with {jobs.processors[job]:,} of {sizes[job]:,} processors of {nodes.names[nodes.partition[job]]}; "
-            f"give it more, or leave them out {SELECT}"
+            f"with {jobs.processors[job]:,} of {sizes[job]:,} processors{f' with {needs}' * bool(needs)} of "
+            f"{nodes.names[nodes.partition[job]]}; give it more, or leave them out {SELECT}"
         )
+
+
+def _units_in_words(problem: Problem, job: int) -> str:
+    """Return what a job needs besides processors."""
+    demands, names = problem.jobs.demands, problem.machines[0].resources
+    needed = [] if demands is None else zip(names, demands[job], strict=True)
+    return ", ".join(f"{units:,} {name}" for name, units in needed if units)
 
 
 def _check_partitions(problem: Problem) -> None:
@@ -274,7 +282,7 @@ def _check_demands(problem: Problem) -> None:
             f"{said} needs {demands[job, resource]:,} of {most[resource]:,} {names[resource]}; give the machine more "
             "of them, or leave the job out"
         )
-    needs = ", ".join(f"{units:,} {resource}" for resource, units in zip(names, demands[job], strict=True) if units)
+    needs = _units_in_words(problem, job)
     raise SwflowError(f"{said} needs {jobs.processors[job]:,} processors and {needs}; no cluster has all of them")
 
 
@@ -361,13 +369,16 @@ def _resources_at(workload: Workload, scheduler: Scheduler) -> list[dict[str, in
         if name not in workload.jobs.columns:
             raise SwflowError(f"resources: {workload.name} has no column {name}{suggest(name, workload.jobs.columns)}")
     own = {name: units for name, units in {**workload.machine.resources, **given}.items() if units is not None}
-    if not scheduler.clusters:
+    if not (scheduler.clusters or scheduler.nodes):
         return [{name: own[name] for name in sorted(own)}]
-    stated = [cluster.get("resources", {}) for cluster in scheduler.clusters]
+    stated: list[Mapping[str, int]] = [cluster.get("resources", {}) for cluster in scheduler.clusters]
+    if scheduler.nodes:
+        stated = [units_on(scheduler.nodes)]
     names = sorted(set().union(*stated))
     if own and not names:
+        option, one = ("nodes", "group of nodes") if scheduler.nodes else ("clusters", "cluster")
         raise SwflowError(
-            f"clusters: the machine of {workload.name} has resources ({', '.join(own)}); give each cluster its "
+            f"{option}: the machine of {workload.name} has resources ({', '.join(own)}); give each {one} its "
             f"resources: {{{next(iter(own))}: …}}"
         )
     return [{name: one.get(name, 0) for name in names} for one in stated]

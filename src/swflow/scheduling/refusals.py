@@ -138,11 +138,11 @@ def _unsupported(one: "Scheduler") -> _Conflicts:
             "order backfill_order runtime allocation clusters",
             "usage, shares, partition_id and machine_processors are known only where jobs share nothing on their nodes",
         )
-    if one.clusters and any(units is not None for units in (one.resources or {}).values()):
+    if (one.clusters or one.nodes) and any(units is not None for units in (one.resources or {}).values()):
         yield (
-            "resources clusters",
-            "these are units of one machine; give each cluster its own, such as {processors: 64, resources: "
-            "{gpus: 16}}",
+            "resources clusters nodes",
+            "these are units of one machine; give each cluster, or each group of nodes, its own, such as {processors: "
+            "64, resources: {gpus: 16}}",
         )
     if one.feedback != "none" and (one.clusters or one.allocations != {"count"}):
         yield "feedback clusters allocation", "user feedback needs allocation count and one machine"
@@ -231,8 +231,6 @@ def _of_columns(one: "Scheduler") -> Iterator[tuple[tuple[str, ...], str, str]]:
         )
         yield ("resources",), "allocation clusters", machine
         yield _EVENTS, "allocation clusters", "needs allocation count"
-    if one.nodes:
-        yield ("resources",), "nodes", "nodes have processors only; leave out nodes, or the machine's resources"
     if one.policy is not None:
         alone = (
             "a policy plugin decides by processors alone; use an order and a backfill, or a machine without resources"

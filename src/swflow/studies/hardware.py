@@ -10,7 +10,7 @@ from swflow.jobs.machine import MOST_PROCESSORS, Machine
 from swflow.jobs.table import Workload
 from swflow.log.imported import names_of
 from swflow.log.site import PER_NODE, SITE, node_of, peaks_of
-from swflow.scheduling.nodes import processors_on
+from swflow.scheduling.nodes import fits_on_nodes, processors_on, units_on
 from swflow.scheduling.options import Unchecked
 from swflow.scheduling.orders.fair_share import Names
 from swflow.studies.variants import Change, Variant
@@ -65,12 +65,13 @@ def _in_nodes(options: Unchecked, machine: Machine, what: str, change: Change, w
     A share changes every group of nodes; a number changes the group with the most nodes of those that may be used.
     """
     groups = [dict(group) for group in options["nodes"]]
-    if change.resource:
-        raise _not_scheduled(where, change, ())
     known = [name for one in groups for name in partitions_named(one)]
     if change.partition and change.partition not in known:
         raise _no_partition(where, change.partition, known)
     chosen = _serving(groups, change.partition)
+    if change.resource:
+        _change_units(chosen, change, where)
+        return {**options, "nodes": groups}, machine
     if change.amount.kind == "share":
         for group in chosen:
             group["count"] = change.amount.of(group["count"])
@@ -86,6 +87,22 @@ def _in_nodes(options: Unchecked, machine: Machine, what: str, change: Change, w
         raise SwflowError(f"{where} has {sum(one['count'] for one in options['nodes']):,} nodes; expected to keep some")
     kept = [group for group in groups if group["count"]]
     return {**options, "nodes": kept}, _of_nodes(kept, machine)
+
+
+def _change_units(groups: Sequence[dict[str, Any]], change: Change, where: str) -> None:
+    """Change the units of a resource of each node: by a share, or by equal numbers."""
+    known = units_on(groups)
+    having = [one for one in groups if change.resource in one.get("resources", ())]
+    if not having:
+        raise _not_scheduled(where, change, known)
+    nodes, name = sum(one["count"] for one in having), change.resource
+    added, rest = divmod(change.amount.of(known[name]) - known[name], nodes)
+    for group in having:
+        units = group["resources"][name]
+        changed = change.amount.of(units) if change.amount.kind == "share" else units + added
+        if changed < 0 or (rest and change.amount.kind != "share"):
+            raise SwflowError(f"{where} has {name} on {nodes} nodes; expected a change by as many on each of them")
+        group["resources"] = {**group["resources"], name: changed}
 
 
 def _in_clusters(
@@ -244,7 +261,9 @@ def resources_of(options: Unchecked, machine: Machine) -> dict[str, int]:
 
 
 def _stated_resources(options: Unchecked, machine: Machine) -> list[Unchecked]:
-    """Return the units of each resource of every cluster, or of the machine if there are no clusters."""
+    """Return the units of each resource of every cluster or all nodes, or else of the machine."""
+    if options.get("nodes"):
+        return [units_on(options["nodes"])]
     stated = [one.get("resources") or {} for one in options.get("clusters") or ()]
     return stated or [{**machine.resources, **(options.get("resources") or {})}]
 
@@ -283,6 +302,8 @@ def fitting(workload: Workload, options: Unchecked, machine: Machine) -> Iterato
     yield _fits_in(workload, options, machine)
     yield from _within_limits(workload, options)
     yield from _finds_resources(workload, options, machine)
+    if any("resources" in group for group in options.get("nodes") or ()):
+        yield pl.lit(fits_on_nodes(workload, options["nodes"]))
 
 
 def _within_limits(workload: Workload, options: Unchecked) -> Iterator[pl.Expr]:

@@ -140,18 +140,16 @@ class SiteModel:
         if self.options.get("backfill", "none") != "none" and backfills <= {"none", None} and not options.get("policy"):
             found.append("backfilling")
         own = {**self.workload.machine.resources, **(options.get("resources") or {})}
-        own |= {
-            name: units for one in options.get("clusters") or () for name, units in (one.get("resources") or {}).items()
-        }
+        for one in (*(options.get("clusters") or ()), *(options.get("nodes") or ())):
+            own |= one.get("resources") or {}
         found += [name for name in self.resources if own.get(name) is None]
         return found
 
     @property
     def resources(self) -> list[str]:
         """The resources besides processors that the site's scheduler considers."""
-        clusters = self.options.get("clusters") or ()
-        parts = [self.options.get("resources") or {}, *(one.get("resources") or {} for one in clusters)]
-        return list(dict.fromkeys(name for part in parts for name in part))
+        parts = (self.options, *(self.options.get("clusters") or ()), *(self.options.get("nodes") or ()))
+        return list(dict.fromkeys(name for part in parts for name in part.get("resources") or {}))
 
 
 def is_pool(options: Unchecked) -> bool:

@@ -43,12 +43,13 @@ class Value(NamedTuple):
 
 @dataclass(frozen=True)
 class Node:
-    """Nodes of one line: their names, CPUs and memory (MB) of each, GPUs of each, and features."""
+    """Nodes of one line: their names, CPUs and memory (MB) of each, GPUs and weight of each, and features."""
 
     names: tuple[str, ...]
     cpus: int
     memory: int
     gpus: int
+    weight: int
     features: frozenset[str]
     is_down: bool
 
@@ -247,6 +248,7 @@ def _node(content: Mapping[str, Value], place: Place) -> Node:
     return Node(
         tuple(expand_hosts(content["nodename"].text, place)), cpus, number("realmemory", 1),
         gpus_of(content["gres"].text) if "gres" in content else 0,
+        number("weight", 1),
         frozenset(name for text in features for name in re.split(r"[,&|]", text) if name),
         state.split("+")[0] in ("DOWN", "DRAIN", "FAIL", "FUTURE"),
     )  # fmt: skip

@@ -90,8 +90,7 @@ def read_site(
     limits = _limits(levels, members) if enforced else {}
     obeyed = levels if enforced else []
     names = [name for group in groups for name in group.nodes]
-    resources = _resources(names, slurm)
-    if not (resources or windows):
+    if not windows:
         options["nodes"] = _node_groups(slurm)
         options["preemption"] = _preemption(slurm, levels)
         limits["partition"] = _partition_limits(slurm.partitions, {}, obeyed)
@@ -100,7 +99,7 @@ def read_site(
         options |= {"dispatch": "partition", CLUSTERS: clusters}
     else:
         limits["partition"] = _partition_limits(groups[0].partitions, _sizes(groups[0], slurm), obeyed)
-        options |= {"resources": resources, "unavailable": [_window(window) for window in windows]}
+        options |= {"resources": _resources(names, slurm), "unavailable": [_window(window) for window in windows]}
     options["limits"] = _without_empty(limits)
     has_shares = "fair_share_of" in options.get("priority", {})
     options["accounts"] = _accounts(members, has_shares) if has_shares or "group" in limits else {}
@@ -269,17 +268,22 @@ def _preempt_mode(slurm: SlurmConf, text: str) -> str:
 
 
 def _node_groups(slurm: SlurmConf) -> list[dict[str, Any]]:
-    """Return the nodes of partitions, in their order: the consecutive ones with equal CPUs and partitions as groups."""
+    """Return the nodes of partitions, in their order: the consecutive ones that are alike as groups."""
     serving: dict[str, list[str]] = {name: [] for name in slurm.nodes}
     for one in slurm.partitions:
         for name in one.nodes:
             serving[name].append(one.name)
-    kinds = [(node.cpus, tuple(serving[name])) for name, node in slurm.nodes.items() if serving[name]]
-    several = len({names for _, names in kinds}) > 1
-    return [
-        {"count": len(list(alike)), "processors": cpus} | ({"partition": list(names)} if several else {})
-        for (cpus, names), alike in groupby(kinds)
+    used = {name: node for name, node in slurm.nodes.items() if serving[name]}
+    several = len({tuple(serving[name]) for name in used}) > 1
+    weighted = len({node.weight for node in used.values()}) > 1
+    kinds = [
+        {"processors": node.cpus}
+        | _without_empty({"resources": _resources([name], slurm)})
+        | ({"weight": node.weight} if weighted else {})
+        | ({"partition": serving[name]} if several else {})
+        for name, node in used.items()
     ]
+    return [{"count": len(list(alike)), **kind} for kind, alike in groupby(kinds)]
 
 
 def _cluster(group: _Group, slurm: SlurmConf, levels: Sequence[Row], common: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,12 +9,16 @@ from swflow.scheduling.machine.allocation import EMPTY, assign, is_within, remov
 from swflow.scheduling.machine.nodes import (
     KEPT,
     NodeState,
-    choose_nodes,
+    all_for,
+    choose_free_nodes,
+    choose_nodes_then,
     find_occupied,
+    free_for,
+    free_for_kind,
     is_disjoint,
     keep,
-    look_ahead,
     most_usable,
+    needs_as_much,
     total,
     would_start,
 )
@@ -52,13 +56,13 @@ def start_by_partition(state: State, now: float) -> None:
             assign(machine.usable, machine.members[partition])
             keep(machine.usable, machine.open)
             leave_out(state, now)
-            if total(machine.free, machine.usable, machine.idle) >= width:
-                choose_nodes(machine, machine.free, width)
+            if free_for(state, item) >= width:
+                choose_free_nodes(state, item)
                 begin(state, item, now)
                 free -= width
                 continue
             make_room(state, item, now)
-            if total(machine.sizes, machine.usable, machine.usable) >= width:
+            if all_for(state, item) >= width:
                 machine.closed[partition] = True
                 remove(machine.open, machine.members[partition])
                 free = total(machine.free, machine.open, machine.idle)
@@ -135,7 +139,7 @@ def _plan(state: State, item: int, now: float, clock: float) -> int:
         gain = _next_gain(machine, item, slot, end)
         later = slots[gain].end if gain >= 0 else np.inf
         at_begin = earliest == max(slots[slot].begin, clock)
-        fails = at_begin and has_failed(machine, slot, item, job.processors, end, later)
+        fails = at_begin and has_failed(state, slot, item, end, later)
         if found == _UNTESTED or not fails:
             needed = job.processors if found == TESTED else 1
             last = _find_usable(machine, item, slot, end, needed)
@@ -163,14 +167,12 @@ def _plan(state: State, item: int, now: float, clock: float) -> int:
 
 def start_or_reserve(state: State, item: int, now: float, clock: float, start: float) -> int:
     """Start a job if it can start now, or reserve usable nodes for it; return what became of it."""
-    machine, width = state.machine, state.jobs[item].processors
     if start <= clock:
-        choose_nodes(machine, machine.free, width)
+        choose_free_nodes(state, item)
         begin(state, item, now)
-        machine.stale[:] = True
+        state.machine.stale[:] = True
         return TESTED
-    look_ahead(machine)
-    choose_nodes(machine, machine.then, width)
+    choose_nodes_then(state, item)
     return reserve_picked(state, item, start)
 
 
@@ -187,12 +189,13 @@ def reserve_picked(state: State, item: int, start: float) -> int:
     return TESTED
 
 
-def has_failed(machine: NodeState, slot: int, item: int, width: int, end: float, later: float) -> bool:
+def has_failed(state: State, slot: int, item: int, end: float, later: float) -> bool:
     """Return whether a job cannot start from the begin of a slot until a time, by the failures that are noted."""
+    machine, width = state.machine, state.jobs[item].processors
     for k in range(min(machine.slots[slot].failures, KEPT)):
         one = machine.failures[slot, k]
         is_smaller = width >= one.processors and end >= one.end and machine.partition[item] == one.partition
-        if is_smaller and later <= one.until:
+        if is_smaller and later <= one.until and needs_as_much(state, item, one.job):
             return True
     return False
 
@@ -200,7 +203,7 @@ def has_failed(machine: NodeState, slot: int, item: int, width: int, end: float,
 def _note_failure(machine: NodeState, slot: int, item: int, width: int, end: float, until: float) -> None:
     """Note that a job of some width and end cannot start from the begin of a slot until a time."""
     one = machine.failures[slot, machine.slots[slot].failures % KEPT]
-    one.processors, one.end, one.until, one.partition = width, end, until, machine.partition[item]
+    one.processors, one.end, one.until, one.partition, one.job = width, end, until, machine.partition[item], item
     machine.slots[slot].failures += 1
 
 
@@ -272,8 +275,10 @@ def has_hope(state: State, now: float, clock: float, tests: int) -> bool:
                 return head.hopeful == head.reached or _is_within_reach(state, tests)
             head.hopeful += 1
         may_any = False
-        for partition in range(state.machine.bounded.size):
-            may_any = _bound_starts(state, partition, clock) or may_any
+        for kind in range(state.machine.bounded.size):
+            if _bound_starts(state, kind, clock):
+                may_any = True
+                break
         item = next_job(state, state.queue, now, NO_JOB - 1, 0, 0.0, 0.0) if may_any else -1
         if item < 0:
             return False
@@ -303,55 +308,57 @@ def _is_within_reach(state: State, tests: int) -> bool:
 
 def _may_start(state: State, item: int, clock: float) -> bool:
     """Return whether a job is narrow and short enough to start on nodes that are not reserved before its end."""
-    partition = state.machine.partition[item]
+    kind = state.machine.kind[item]
+    if state.machine.bounded[kind] < 0:
+        _bound_starts(state, kind, clock)
     if not _is_within_bounds(state, item, clock):
         return False
-    if state.machine.stale[partition]:
-        _bound_starts(state, partition, clock)
+    if state.machine.stale[kind]:
+        _bound_starts(state, kind, clock)
         return _is_within_bounds(state, item, clock)
     return True
 
 
 def _is_within_bounds(state: State, item: int, clock: float) -> bool:
-    """Return whether a job is narrow and short enough to start by the bounds of its partition."""
+    """Return whether a job is narrow and short enough to start by the bounds of its kind."""
     machine, job = state.machine, state.jobs[item]
-    partition = machine.partition[item]
-    for k in range(machine.bounded[partition]):
-        bound = machine.bounds[partition, k]
+    kind = machine.kind[item]
+    for k in range(machine.bounded[kind]):
+        bound = machine.bounds[kind, k]
         if clock + job.planned < bound.until:
             return job.processors <= bound.free
     return False
 
 
-def _bound_starts(state: State, partition: int, clock: float) -> bool:
+def _bound_starts(state: State, kind: int, clock: float) -> bool:
     """
-    Compute the free processors of a partition's nodes without reservations until each time, while a job might fit.
+    Compute what a kind of jobs can use of the nodes without reservations until each time, while a job might fit.
 
     Return whether there are any. Bounds that are not stale remain.
     """
     machine, width = state.machine, root_of(state.queue).width
-    if not machine.stale[partition]:
-        return machine.bounded[partition] > 0
+    if not machine.stale[kind]:
+        return machine.bounded[kind] > 0
     slots, slot, size = machine.slots, 0, 0
-    assign(machine.usable, machine.members[partition])
+    assign(machine.usable, machine.members[machine.partition_of[kind]])
     keep(machine.usable, machine.idle)
-    free = total(machine.free, machine.usable, machine.usable)
+    free = free_for_kind(machine, kind, machine.usable)
     while free >= width:
         if slots[slot].end > clock:
             lost = machine.picked
             assign(lost, machine.usable)
             remove(lost, machine.unreserved[slot])
-            free -= total(machine.free, lost, lost)
+            free -= free_for_kind(machine, kind, lost)
             if free < width:
                 break
             keep(machine.usable, machine.unreserved[slot])
-            bound = machine.bounds[partition, size]
+            bound = machine.bounds[kind, size]
             bound.until, bound.free = np.inf if slots[slot].next == 0 else slots[slots[slot].next].begin, free
             size += 1
         slot = slots[slot].next
         if slot == 0:
             break
-    machine.bounded[partition], machine.stale[partition] = size, False
+    machine.bounded[kind], machine.stale[kind] = size, False
     return size > 0
 
 
@@ -365,6 +372,7 @@ def _open_table(state: State, clock: float) -> None:
     slot.begin, slot.end, slot.next = slot_start(state, clock), slot_start(state, clock + options.window), 0
     slot.failures = slot.gains = 0
     machine.stale[:] = True
+    machine.bounded[:] = -1
     assign(machine.unreserved[0], machine.members[machine.closed.size - 1])
     machine.head[0].slots = 1
     find_occupied(machine, clock + options.window)

@@ -18,14 +18,15 @@ from swflow.scheduling.engine.nodes import (
 from swflow.scheduling.machine.allocation import EMPTY, ONE, assign, clear, fill, remove
 from swflow.scheduling.machine.nodes import (
     NodeState,
-    choose_nodes,
+    choose_free_nodes,
+    choose_nodes_then,
     find_occupied,
+    free_for,
     is_disjoint,
     is_gone,
     keep,
-    look_ahead,
     planned_start,
-    total,
+    units_of_part,
     would_start,
 )
 from swflow.scheduling.state.changes import arrive, begin, complete
@@ -116,11 +117,15 @@ def _count(machine: NodeState, part: int) -> int:
     return found
 
 
-def _add_free(machine: NodeState, part: int, sign: int) -> None:
-    """Add the processors of a running job to the free ones, or subtract them."""
+def _add_free(state: State, place: int, sign: int) -> None:
+    """Add the processors and units of a candidate to the free ones, or subtract them."""
+    machine, one = state.machine, state.machine.preempted.candidates[place]
+    part = one.part
     while part >= 0:
-        node = machine.parts[part].node
-        machine.free[node] += sign * machine.parts[part].processors
+        node, processors = machine.parts[part].node, machine.parts[part].processors
+        machine.free[node] += sign * processors
+        for resource in range(state.capacities.size):
+            machine.units[resource, node] += sign * units_of_part(state, one.job, processors, resource)
         part = machine.parts[part].next
         if machine.free[node] > 0:
             fill(machine.idle, node, node)
@@ -128,33 +133,33 @@ def _add_free(machine: NodeState, part: int, sign: int) -> None:
             clear(machine.idle, node, node)
 
 
-def _add_all(machine: NodeState, sign: int) -> None:
-    """Add the processors of all candidates to the free ones, or subtract them."""
-    for place in range(machine.preempted.head[0].candidates):
-        _add_free(machine, machine.preempted.candidates[place].part, sign)
+def _add_all(state: State, sign: int) -> None:
+    """Add the processors and units of all candidates to the free ones, or subtract them."""
+    for place in range(state.machine.preempted.head[0].candidates):
+        _add_free(state, place, sign)
 
 
-def _choose_victims(machine: NodeState, width: int) -> int:
+def _choose_victims(state: State, item: int) -> int:
     """
     Choose usable nodes for a job, of which candidates are taken until it fits; return how many are, 0 if it never fits.
 
     After a first choice of nodes, the last candidate that was taken is the first one, and the others with most of these
     nodes follow, which may spare some of them (`_run_now` in src/plugins/select/cons_common/job_test.c).
     """
-    found, size = machine.preempted.candidates, machine.preempted.head[0].candidates
-    taken = 0
+    machine, width = state.machine, state.jobs[item].processors
+    size, taken = machine.preempted.head[0].candidates, 0
     for turn in range(min(size, _ORDERS)):
         if turn > 0:
             _reorder(machine, taken)
         taken = 0
-        while taken < size and total(machine.free, machine.usable, machine.idle) < width:
-            _add_free(machine, found[taken].part, 1)
+        while taken < size and free_for(state, item) < width:
+            _add_free(state, taken, 1)
             taken += 1
-        fits = total(machine.free, machine.usable, machine.idle) >= width
+        fits = free_for(state, item) >= width
         if fits:
-            choose_nodes(machine, machine.free, width)
+            choose_free_nodes(state, item)
         for place in range(taken):
-            _add_free(machine, found[place].part, -1)
+            _add_free(state, place, -1)
         if not fits:
             return 0
     return taken
@@ -188,7 +193,7 @@ def _copy(found: np.ndarray, source: int, target: int) -> None:
 def _preempt(state: State, item: int, now: float) -> None:
     """Preempt the candidates on nodes that suffice for a job, unless jobs were preempted for it a short time ago."""
     machine, preempted, clock = state.machine, state.machine.preempted, float(math.floor(now))
-    taken = _choose_victims(machine, state.jobs[item].processors)
+    taken = _choose_victims(state, item)
     if taken == 0 or clock < preempted.again[item]:
         return
     preempted.again[item] = clock + _PAUSE
@@ -258,7 +263,7 @@ def _has_next(state: State, now: float, clock: float, tests: int) -> bool:
     return True
 
 
-def _has_failed(machine: NodeState, slot: int, item: int, width: int, end: float, later: float) -> bool:
+def _has_failed(state: State, slot: int, item: int, end: float, later: float) -> bool:
     return False
 
 
@@ -277,19 +282,19 @@ def _would_start(state: State, item: int, clock: float, until: float) -> tuple[f
     It is now if that suffices, or if it can start now; but not on nodes that are released (`_will_run_test` in
     src/plugins/select/cons_common/job_test.c, and `_attempt_backfill`).
     """
-    machine, preempted, width = state.machine, state.machine.preempted, state.jobs[item].processors
+    machine, preempted = state.machine, state.machine.preempted
     preempted.head[0].ahead = preempted.head[0].candidates = 0
-    if total(machine.free, machine.usable, machine.idle) < width and _find_candidates(state, item, clock) > 0:
+    if free_for(state, item) < state.jobs[item].processors and _find_candidates(state, item, clock) > 0:
         preempted.head[0].ahead = 1
         _set_gone(machine, True)
-    _add_all(machine, 1)
+    _add_all(state, 1)
     start, free = planned_start(state, item, clock, until)
     if start <= clock:
-        choose_nodes(machine, machine.free, width)
+        choose_free_nodes(state, item)
         _find_released(machine, clock)
         if not is_disjoint(machine.picked, preempted.released):
             start = clock + 1
-    _add_all(machine, -1)
+    _add_all(state, -1)
     if preempted.head[0].ahead:
         _set_gone(machine, False)
     return start, free
@@ -305,15 +310,14 @@ def _set_gone(machine: NodeState, is_gone: bool) -> None:
 
 def _start_or_reserve(state: State, item: int, now: float, clock: float, start: float) -> int:
     """Start a job, or preempt others for it and reserve nodes, or reserve nodes for later."""
-    machine, preempted, width = state.machine, state.machine.preempted, state.jobs[item].processors
+    machine, preempted = state.machine, state.machine.preempted
     if start <= clock and not preempted.head[0].ahead:
-        choose_nodes(machine, machine.free, width)
+        choose_free_nodes(state, item)
         begin(state, item, now)
         return TESTED
-    _add_all(machine, 1)
-    look_ahead(machine)
-    choose_nodes(machine, machine.then, width)
-    _add_all(machine, -1)
+    _add_all(state, 1)
+    choose_nodes_then(state, item)
+    _add_all(state, -1)
     if start <= clock:
         assign(preempted.kept, machine.picked)
         _preempt(state, item, now)

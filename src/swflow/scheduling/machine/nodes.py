@@ -1,6 +1,8 @@
 """
 Nodes with counted processors: the operations of `swflow.scheduling.state.operations`, and the choice of a job's nodes.
 
+A job's units of resources are spread over its processors, and a node gives whole units.
+
 Sets of nodes are bits as in `swflow.scheduling.machine.allocation`.
 """
 
@@ -13,6 +15,7 @@ from swflow.compiled.kernel import record
 from swflow.scheduling.machine.allocation import EMPTY, ONE, assign, clear, fill, lowest, ones, remove
 from swflow.scheduling.nodes import Nodes
 from swflow.scheduling.state import operations
+from swflow.scheduling.state.items import Items
 from swflow.scheduling.state.layout import State
 from swflow.scheduling.state.preempted import Preempted
 
@@ -25,8 +28,8 @@ END = record("time", "job part")
 #: Processors of each of some nodes, of one word of a set, that are released at the planned end of a job.
 RELEASE = record("time", "job word processors")
 
-#: Consecutive nodes with free processors, and the number of these.
-RUN = record("", "first last processors")
+#: Consecutive nodes of a weight with free processors, and the number of these.
+RUN = record("", "first last processors weight")
 
 #: A slot of a cycle's table: a time span in which the same nodes are not reserved, the ``next`` slot, 0 for none, the
 #: number of the first word, from 1 on, of nodes that are reserved in it but not in the next one, 0 for none, and the
@@ -34,20 +37,22 @@ RUN = record("", "first last processors")
 SLOT = record("begin end", "next gains failures")
 
 #: A job of a partition with some processors that would end at a time cannot start from the begin of a slot ``until``
-#: another time; nor can wider or later ones, since a cycle only adds reservations.
-FAILURE = record("end until", "processors partition")
+#: another time; nor can wider or later ones that need as many units for a processor, since a cycle only adds
+#: reservations.
+FAILURE = record("end until", "processors partition job")
 
 #: The failures that are kept of each slot.
 KEPT = 8
 
-#: A bound in a cycle: the free processors of the nodes of a partition that are not reserved before a time.
+#: A bound in a cycle: the processors that a kind of jobs can use of nodes that are not reserved before a time.
 BOUND = record("until", "free")
 
 #: The number of jobs in ``ends``, of chosen parts and of slots, the first spare part, the processors of the largest
-#: node, and how many ``releases`` are before the start of a job by `would_start`. In a cycle, the numbers of jobs that
+#: node, how many ``releases`` are before the start of a job by `would_start`, and of how many the units are ``counted``
+#: (-1: nothing is) with which it can use some processors (``fitting``). In a cycle, the numbers of jobs that
 #: were taken from the queue and that were tested, the first that may start, and the last such one that is known to be
 #: within reach. The number of ``releases`` is -1 if they must be listed anew.
-HEAD = record("", "releases running chosen slots spare largest ended taken passed hopeful reached")
+HEAD = record("", "releases running chosen slots spare largest ended counted fitting taken passed hopeful reached")
 
 #: Seconds between the barriers to which the first group of ends is aligned, and the span of this group; and the time
 #: that a job takes to end beyond its limit (`_will_run_test` and `_guess_job_end` in
@@ -59,10 +64,16 @@ class NodeState(NamedTuple):
     """The free processors of each node, the nodes of running jobs, and the table of a backfill cycle."""
 
     sizes: np.ndarray  # the processors of each node
+    weights: np.ndarray  # jobs take nodes of the lowest weight first
     free: np.ndarray  # the free processors of each node
+    capacities: np.ndarray  # (resources, nodes): the units of each node
+    units: np.ndarray  # (resources, nodes): the free ones
     idle: np.ndarray  # the set of nodes with free processors
     members: np.ndarray  # the sets of nodes that each partition may use
     partition: np.ndarray  # the partition of each job
+    kind: np.ndarray  # the kind of each job: those of a partition that need about as many units for a processor
+    partition_of: np.ndarray  # the partition of each kind
+    rates: np.ndarray  # (kinds, resources): at most the units for a processor
     parts: np.ndarray  # the parts of all running jobs, and the spare ones
     ends: np.ndarray  # the running jobs by planned end, in whole seconds; ties go to the first job
     head: np.ndarray
@@ -74,36 +85,53 @@ class NodeState(NamedTuple):
     open: np.ndarray  # scratch: the set of nodes that are open to jobs in a pass
     closed: np.ndarray  # scratch: whether each partition is closed in a pass
     then: np.ndarray  # scratch: the processors of each node that are free when a job starts
+    later: np.ndarray  # scratch: the units of each node that are free then
+    fitting: np.ndarray  # scratch: the processors of each usable node that a job can use with its units
+    sums: np.ndarray  # scratch: the units of each resource that are free then
     runs: np.ndarray  # scratch: the consecutive nodes among those that a job may use
     slots: np.ndarray  # the table of a cycle
     failures: np.ndarray  # the last failures in each slot
-    bounds: np.ndarray  # scratch: bounds on the jobs of each partition that may start in a cycle, by time
-    bounded: np.ndarray  # scratch: the number of bounds of each partition
-    stale: np.ndarray  # scratch: whether reservations or starts followed the bounds of each partition
+    bounds: np.ndarray  # scratch: bounds on the jobs of each kind that may start in a cycle, by time
+    bounded: np.ndarray  # scratch: the number of bounds of each kind
+    stale: np.ndarray  # scratch: whether reservations or starts followed the bounds of each kind
     unreserved: np.ndarray  # the set of nodes that are not reserved in each slot
     occupied: np.ndarray  # the set of nodes that have no free processors in the window of a cycle
     preempted: Preempted
 
 
-def new_node_state(nodes: Nodes, jobs: int, most_slots: int, preempted: Preempted) -> NodeState:
+#: The kinds of jobs by the units for a processor: as many for each power of 2.
+_KINDS = 8
+
+
+def new_node_state(nodes: Nodes, items: Items, most_slots: int, preempted: Preempted) -> NodeState:
     """Return idle nodes; a cycle's table has at most ``most_slots`` slots when it gets another reservation."""
-    count, processors = nodes.sizes.size, int(nodes.sizes.sum())
+    count, processors, jobs = nodes.sizes.size, int(nodes.sizes.sum()), items.submit.size
     words = (count + 63) >> 6
     members = np.zeros((len(nodes.members), 8 * words), np.uint8)
     packed = np.packbits(nodes.members, axis=1, bitorder="little")
     members[:, : packed.shape[1]] = packed
     # Partitions with the same nodes are alike; all nodes come last.
     sets, alike = np.unique(members.view(np.uint64), axis=0, return_inverse=True)
+    demands = items.demands.reshape(jobs, nodes.units.shape[1])
+    with np.errstate(divide="ignore"):
+        level = np.floor(_KINDS * np.log2(demands / items.processors.reshape(-1, 1)))
+    kinds, kind = np.unique(np.column_stack([alike[nodes.partition].astype(float), level]), axis=0, return_inverse=True)
     parts = np.zeros(min(processors, count * max(jobs, 1)) + 1, PART)
     parts["next"] = np.arange(1, parts.size + 1)
     slots, head = min(most_slots, 2 * jobs + 1) + 1, np.zeros(1, HEAD)
     head["largest"] = nodes.sizes.max()
     return NodeState(
         sizes=nodes.sizes,
+        weights=nodes.weights,
         free=nodes.sizes.copy(),
+        capacities=np.ascontiguousarray(nodes.units.T),
+        units=np.array(nodes.units.T, order="C"),
         idle=sets[-1].copy(),
         members=sets,
         partition=alike[nodes.partition],
+        kind=kind.reshape(-1),
+        partition_of=kinds[:, 0].astype(np.int64),
+        rates=np.ascontiguousarray(np.exp2(kinds[:, 1:] / _KINDS) * (1 - 1e-9)),
         parts=parts,
         ends=np.empty(min(processors, jobs) + 1, END),
         head=head,
@@ -115,12 +143,15 @@ def new_node_state(nodes: Nodes, jobs: int, most_slots: int, preempted: Preempte
         open=np.zeros(words, np.uint64),
         closed=np.zeros(len(sets), np.bool_),
         then=np.zeros(count, np.int64),
+        later=np.zeros_like(nodes.units.T, order="C"),
+        fitting=np.zeros(count, np.int64),
+        sums=np.zeros(nodes.units.shape[1], np.int64),
         runs=np.zeros(count, RUN),
         slots=np.zeros(slots, SLOT),
         failures=np.zeros((slots, KEPT), FAILURE),
-        bounds=np.zeros((len(sets), slots), BOUND),
-        bounded=np.zeros(len(sets), np.int64),
-        stale=np.zeros(len(sets), np.bool_),
+        bounds=np.zeros((len(kinds), slots), BOUND),
+        bounded=np.zeros(len(kinds), np.int64),
+        stale=np.zeros(len(kinds), np.bool_),
         unreserved=np.zeros((slots, words), np.uint64),
         occupied=np.zeros(words, np.uint64),
         preempted=preempted,
@@ -163,16 +194,117 @@ def total(processors: np.ndarray, nodes: np.ndarray, others: np.ndarray) -> int:
     return found
 
 
+# -- what a job can use
+
+
+def needs_units(state: State, item: int) -> bool:
+    """Return whether a job needs a resource besides processors."""
+    for resource in range(state.capacities.size):  # noqa: SIM110
+        if state.demands[item, resource] > 0:
+            return True
+    return False
+
+
+def _processors_with_units(state: State, item: int, free: np.ndarray, units: np.ndarray, node: int) -> int:
+    """Return how many free processors of a node a job can use, since each needs its part of the job's units."""
+    found, width = free[node], state.jobs[item].processors
+    for resource in range(state.capacities.size):
+        needed = state.demands[item, resource]
+        if needed > 0:
+            found = min(found, units[resource, node] * width // needed)
+    return found
+
+
+def units_of_part(state: State, item: int, processors: int, resource: int) -> int:
+    """Return the units of a resource that some processors of a job take from a node."""
+    width = state.jobs[item].processors
+    return (processors * state.demands[item, resource] + width - 1) // width
+
+
+def could_use(state: State, item: int, free: np.ndarray, units: np.ndarray, nodes: np.ndarray) -> int:
+    """Return how many processors of a set of nodes a job can use, given what is free; `NodeState.fitting` has these."""
+    machine, found = state.machine, 0
+    for index in range(nodes.size):
+        word = nodes[index]
+        while word != EMPTY:
+            node = (index << 6) + lowest(word)
+            word &= word - ONE
+            machine.fitting[node] = _processors_with_units(state, item, free, units, node)
+            found += machine.fitting[node]
+    return found
+
+
+def free_for(state: State, item: int) -> int:
+    """Return how many free processors of the usable nodes a job can use; maybe more if they do not suffice."""
+    machine = state.machine
+    found = total(machine.free, machine.usable, machine.idle)
+    if found < state.jobs[item].processors or not needs_units(state, item):
+        return found
+    return could_use(state, item, machine.free, machine.units, machine.usable)
+
+
+def all_for(state: State, item: int) -> int:
+    """Return how many processors of the usable nodes a job can use if no other job runs."""
+    machine = state.machine
+    if needs_units(state, item):
+        return could_use(state, item, machine.sizes, machine.capacities, machine.usable)
+    return total(machine.sizes, machine.usable, machine.usable)
+
+
+def free_for_kind(machine: NodeState, kind: int, nodes: np.ndarray) -> int:
+    """Return at least as many processors as any job of a kind can use now of a set of nodes."""
+    if machine.sums.size == 0:
+        return total(machine.free, nodes, nodes)
+    found = 0
+    for index in range(nodes.size):
+        word = nodes[index]
+        while word != EMPTY:
+            node = (index << 6) + lowest(word)
+            word &= word - ONE
+            usable = machine.free[node]
+            for resource in range(machine.sums.size):
+                if machine.rates[kind, resource] > 0:
+                    usable = min(usable, int(machine.units[resource, node] / machine.rates[kind, resource]))
+            found += usable
+    return found
+
+
+def needs_as_much(state: State, item: int, other: int) -> bool:
+    """Return whether a job needs at least as many units of each resource per processor as another one."""
+    width, width_of_other = state.jobs[item].processors, state.jobs[other].processors
+    for resource in range(state.capacities.size):
+        if state.demands[item, resource] / width < state.demands[other, resource] / width_of_other:
+            return False
+    return True
+
+
 # -- the choice of nodes
 
 
-def choose_nodes(machine: NodeState, free: np.ndarray, width: int) -> None:
+def choose_free_nodes(state: State, item: int) -> None:
+    """Choose parts of the usable nodes for a job that starts now, after `free_for`."""
+    machine = state.machine
+    free = machine.fitting if needs_units(state, item) else machine.free
+    _choose_nodes(machine, free, state.jobs[item].processors)
+
+
+def choose_nodes_then(state: State, item: int) -> None:
+    """Choose parts of the usable nodes for a job that starts at the time that `would_start` returned."""
+    machine = state.machine
+    free = machine.fitting
+    if not needs_units(state, item):
+        free = machine.then
+        _look_ahead(machine)
+    _choose_nodes(machine, free, state.jobs[item].processors)
+
+
+def _choose_nodes(machine: NodeState, free: np.ndarray, width: int) -> None:
     """
     Choose parts of the usable nodes for a job, given their free processors, which suffice.
 
-    Of the sets of consecutive nodes, Slurm takes the smallest one that suffices, or else the largest one and then
-    others. Of a set that suffices, it takes the node with the fewest processors that suffice alone, or else the nodes
-    in their order (`_eval_nodes` in src/plugins/select/cons_tres/job_test.c).
+    Of the sets of consecutive nodes of the lowest weight, Slurm takes the smallest one that suffices, or else the
+    largest one and then others. Of a set that suffices, it takes the node with the fewest processors that suffice
+    alone, or else the nodes in their order (`_eval_nodes` in src/plugins/select/cons_tres/job_test.c).
     """
     runs, size = machine.runs, _find_runs(machine, free)
     machine.head[0].chosen = 0
@@ -180,7 +312,7 @@ def choose_nodes(machine: NodeState, free: np.ndarray, width: int) -> None:
     while width > 0:
         best = 0
         for k in range(1, size):
-            if _fits_better(runs[k].processors, runs[best].processors, width):
+            if _is_better(runs[k], runs[best], width):
                 best = k
         run = runs[best]
         only = -1
@@ -198,11 +330,15 @@ def choose_nodes(machine: NodeState, free: np.ndarray, width: int) -> None:
         run.processors = 0
 
 
-def _fits_better(one: int, other: int, width: int) -> bool:
-    """Return whether one set of consecutive nodes is taken before another, by their numbers of free processors."""
-    if one >= width:
-        return other < width or one < other
-    return other < width and one > other
+def _is_better(one: Any, other: Any, width: int) -> bool:
+    """Return whether one set of consecutive nodes is taken before an earlier one."""
+    if one.processors == 0 or other.processors == 0:
+        return other.processors == 0
+    if one.weight != other.weight:
+        return one.weight < other.weight
+    if one.processors >= width:
+        return other.processors < width or one.processors < other.processors
+    return other.processors < width and one.processors > other.processors
 
 
 def _find_runs(machine: NodeState, free: np.ndarray) -> int:
@@ -215,8 +351,8 @@ def _find_runs(machine: NodeState, free: np.ndarray) -> int:
             word &= word - ONE
             if free[node] == 0:
                 continue
-            if node > before + 1:
-                runs[size].first, runs[size].processors = node, 0
+            if node > before + 1 or machine.weights[node] != machine.weights[before]:
+                runs[size].first, runs[size].processors, runs[size].weight = node, 0, machine.weights[node]
                 size += 1
             runs[size - 1].last = node
             runs[size - 1].processors += free[node]
@@ -241,6 +377,8 @@ def _occupy(state: State, item: int, now: float) -> None:
     for k in range(head.chosen):
         node, processors = machine.chosen[k].node, machine.chosen[k].processors
         machine.free[node] -= processors
+        for resource in range(state.capacities.size):
+            machine.units[resource, node] -= units_of_part(state, item, processors, resource)
         if machine.free[node] == 0:
             clear(machine.idle, node, node)
         part = head.spare
@@ -257,6 +395,8 @@ def _release(state: State, item: int, now: float) -> None:
     while part >= 0:
         node, following = parts[part].node, parts[part].next
         machine.free[node] += parts[part].processors
+        for resource in range(state.capacities.size):
+            machine.units[resource, node] += units_of_part(state, item, parts[part].processors, resource)
         fill(machine.idle, node, node)
         parts[part].next = head.spare
         head.spare = part
@@ -309,22 +449,26 @@ def would_start(state: State, item: int, clock: float, until: float) -> tuple[fl
 
 def planned_start(state: State, item: int, clock: float, until: float) -> tuple[float, int]:
     """
-    Return the time at which a job fits on the usable nodes, by the planned ends of running jobs, and their processors.
+    Return when a job fits on the usable nodes, by the planned ends of running jobs, and the processors it can use then.
 
     The time is infinite if they are too few when all jobs have ended that are planned to end until a time. Slurm lets
     the jobs on these nodes end in groups, the first of 30 s and each further one of at least twice the span, and tests
     after each whether the job fits.
     """
-    machine, width = state.machine, state.jobs[item].processors
-    head, releases = machine.head[0], machine.releases
+    machine = state.machine
+    head, releases, width = machine.head[0], machine.releases, state.jobs[item].processors
     head.ended = 0
-    free = total(machine.free, machine.usable, machine.idle)
+    free = free_for(state, item)
     if free >= width:
         return clock, free
     if head.releases < 0:
         _list_releases(machine)
+    with_units = needs_units(state, item)
+    if with_units:
+        free = total(machine.free, machine.usable, machine.idle)
+        _open_sums(state)
     place, span = 0, _FIRST_GROUP
-    while place < head.releases and _usable_of(machine, place) == 0:
+    while place < head.releases and _usable_of(machine, place) == EMPTY:
         place += 1
     first = releases[place].time
     barrier = first + _FIRST_GROUP - (first + state.options[0].epoch) % _FIRST_GROUP
@@ -332,29 +476,86 @@ def planned_start(state: State, item: int, clock: float, until: float) -> tuple[
         last = -1  # the last release of the group
         while place < head.releases:
             time = releases[place].time
-            if time > until and free < width:
-                return np.inf, free
+            if time > until:
+                most = _most_then(state, item, free, place, with_units)
+                if most < width:
+                    return np.inf, most
             if time > barrier + span and last >= 0:  # the group ends if the job before has usable nodes
                 former = releases[place - 1].job
                 if releases[place].job != former and releases[last].job == former:
                     break
             own = _usable_of(machine, place)
-            free += own
-            if own > 0:
+            if own != EMPTY:
                 last = place
+                free += releases[place].processors * ones(own)
+                if with_units:
+                    _add_sums(state, place, ones(own))
             place += 1
-        if free >= width:
+        most = _most_then(state, item, free, place, with_units)
+        if most >= width:
             head.ended, time = place, releases[last].time
-            return time if time > clock else max(time + _KILL_WAIT, clock + 1), free
+            return time if time > clock else max(time + _KILL_WAIT, clock + 1), most
         while place < head.releases and releases[place].time > barrier + span:
             span *= 2
-    return np.inf, free
+    return np.inf, _most_then(state, item, free, place, with_units)
 
 
-def _usable_of(machine: NodeState, place: int) -> int:
-    """Return the processors of usable nodes that are released."""
-    one = machine.releases[place]
-    return one.processors * ones(machine.usable[one.word] & machine.released[place])
+def _usable_of(machine: NodeState, place: int) -> Any:
+    """Return the usable nodes of a release, a word of a set."""
+    return machine.usable[machine.releases[place].word] & machine.released[place]
+
+
+def _open_sums(state: State) -> None:
+    """Sum the free units of usable nodes."""
+    machine = state.machine
+    machine.head[0].counted = -1
+    for resource in range(machine.sums.size):
+        machine.sums[resource] = total(machine.units[resource], machine.usable, machine.usable)
+
+
+def _add_sums(state: State, place: int, nodes: int) -> None:
+    """Add the units of some nodes of a release."""
+    one = state.machine.releases[place]
+    for resource in range(state.machine.sums.size):
+        state.machine.sums[resource] += nodes * units_of_part(state, one.job, one.processors, resource)
+
+
+def _most_then(state: State, item: int, free: int, place: int, with_units: bool) -> int:
+    """
+    Return how many processors a job can use after the releases before a place, of ``free`` ones.
+
+    It may be more if they do not suffice.
+    """
+    machine, job = state.machine, state.jobs[item]
+    head = machine.head[0]
+    if not with_units or free < job.processors:
+        return free
+    for resource in range(machine.sums.size):
+        needed = state.demands[item, resource]
+        if machine.sums[resource] < needed:
+            return machine.sums[resource] * job.processors // needed
+    if head.counted < 0:
+        _begin_ahead(machine)
+        head.fitting, head.counted = could_use(state, item, machine.free, machine.units, machine.usable), 0
+    while head.counted < place:
+        head.fitting += _gain_units(state, item, head.counted, _usable_of(machine, head.counted))
+        head.counted += 1
+    return head.fitting
+
+
+def _gain_units(state: State, item: int, place: int, word: Any) -> int:
+    """Add what a running job releases on some nodes; return how many more processors of them another job can use."""
+    machine, one, gained = state.machine, state.machine.releases[place], 0
+    while word != EMPTY:
+        node = (one.word << 6) + lowest(word)
+        word &= word - ONE
+        machine.then[node] += one.processors
+        for resource in range(state.capacities.size):
+            machine.later[resource, node] += units_of_part(state, one.job, one.processors, resource)
+        fitting = _processors_with_units(state, item, machine.then, machine.later, node)
+        gained += fitting - machine.fitting[node]
+        machine.fitting[node] = fitting
+    return gained
 
 
 def _list_releases(machine: NodeState) -> None:
@@ -394,13 +595,19 @@ def find_occupied(machine: NodeState, until: float) -> None:
         machine.occupied[machine.releases[place].word] &= ~machine.released[place]
 
 
-def look_ahead(machine: NodeState) -> None:
-    """Compute the free processors of each usable node at the time that `would_start` returned."""
+def _begin_ahead(machine: NodeState) -> None:
+    """Begin with what is free now."""
     for node in range(machine.free.size):
         machine.then[node] = machine.free[node]
+        for resource in range(machine.sums.size):
+            machine.later[resource, node] = machine.units[resource, node]
+
+
+def _look_ahead(machine: NodeState) -> None:
+    """Compute the free processors of each usable node at the time that `would_start` returned."""
+    _begin_ahead(machine)
     for place in range(machine.head[0].ended):
-        one = machine.releases[place]
-        word = machine.usable[one.word] & machine.released[place]
+        one, word = machine.releases[place], _usable_of(machine, place)
         while word != EMPTY:
             machine.then[(one.word << 6) + lowest(word)] += one.processors
             word &= word - ONE
@@ -416,8 +623,8 @@ def _find(state: State, item: int, width: int, length: float, now: float) -> flo
 
 
 def _can_begin(state: State, item: int) -> bool:
-    machine = state.machine
-    return total(machine.free, machine.members[machine.partition[item]], machine.idle) >= state.jobs[item].processors
+    assign(state.machine.usable, state.machine.members[state.machine.partition[item]])
+    return free_for(state, item) >= state.jobs[item].processors
 
 
 #: The implementation of the operations by nodes; only backfill slurm uses them.
