@@ -1,6 +1,7 @@
 """Preemption on nodes as in Slurm: which running jobs are ended for a queued job, and what becomes of them."""
 
 import math
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,6 @@ from swflow.scheduling.machine.nodes import (
     is_disjoint,
     is_gone,
     keep,
-    planned_start,
     units_of_part,
     would_start,
 )
@@ -34,7 +34,7 @@ from swflow.scheduling.state.heap import change, pop, push
 from swflow.scheduling.state.layout import State
 from swflow.scheduling.state.operations import come_back, leave, next_change
 from swflow.scheduling.state.queue import NO_JOB, Tree
-from swflow.scheduling.state.search import next_found, next_job, start_search
+from swflow.scheduling.state.search import next_job, start_search
 
 #: Slurm considers the candidates in their order, and twice in another one (preempt_reorder_count).
 _ORDERS = 3
@@ -42,6 +42,11 @@ _ORDERS = 3
 #: Seconds after a preemption in which no more jobs are preempted for the same job (KillWait and MessageTimeout, in
 #: `select_nodes` of src/slurmctld/node_scheduler.c).
 _PAUSE = 40.0
+
+
+# Copies of functions that hooks replace, and call.
+_next_found = FunctionType(next_job.__code__, next_job.__globals__, "next_found")
+_planned_start = FunctionType(would_start.__code__, would_start.__globals__, "planned_start")
 
 
 # -- the order of the queue: jobs of the highest level first (`sort_job_queue2` in job_scheduler.c)
@@ -55,7 +60,7 @@ def _start_search(state: State, rank: int) -> None:
 def _next_job(state: State, tree: Tree, now: float, narrow: int, wide: int, base: float, latest: float) -> int:
     preempted = state.machine.preempted
     while True:
-        item = next_found(state, tree, now, narrow, wide, base, latest)
+        item = _next_found(state, tree, now, narrow, wide, base, latest)
         if item >= 0:
             if preempted.level[preempted.kind[item]] == preempted.head[0].level:
                 return item
@@ -288,7 +293,7 @@ def _would_start(state: State, item: int, clock: float, until: float) -> tuple[f
         preempted.head[0].ahead = 1
         _set_gone(machine, True)
     _add_all(state, 1)
-    start, free = planned_start(state, item, clock, until)
+    start, free = _planned_start(state, item, clock, until)
     if start <= clock:
         choose_free_nodes(state, item)
         _find_released(machine, clock)

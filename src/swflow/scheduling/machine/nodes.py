@@ -443,11 +443,6 @@ def _copy(ends: np.ndarray, source: int, target: int) -> None:
 
 
 def would_start(state: State, item: int, clock: float, until: float) -> tuple[float, int]:
-    """Return what `planned_start` does; `swflow.scheduling.engine.preemption` replaces it."""
-    return planned_start(state, item, clock, until)
-
-
-def planned_start(state: State, item: int, clock: float, until: float) -> tuple[float, int]:
     """
     Return when a job fits on the usable nodes, by the planned ends of running jobs, and the processors it can use then.
 

@@ -166,11 +166,6 @@ def start_search(state: State, rank: int) -> None:
 
 
 def next_job(state: State, tree: Tree, now: float, narrow: int, wide: int, base: float, latest: float) -> int:
-    """Return what `next_found` does; `swflow.scheduling.engine.preemption` replaces it."""
-    return next_found(state, tree, now, narrow, wide, base, latest)
-
-
-def next_found(state: State, tree: Tree, now: float, narrow: int, wide: int, base: float, latest: float) -> int:
     """Return the next job that `following` finds, or by a formula the next of those that it found first; else -1."""
     search = state.search[0]
     if tree.formula:
