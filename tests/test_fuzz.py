@@ -23,7 +23,7 @@ CASES = int(os.environ.get("SWFLOW_RANDOM_CASES", "100"))
 SMALL = (
     (plan, "SIZE", 4), (moves, "SIZES", 3), (moves, "_HASH_BITS", 2), (moves, "LONG_QUEUE", 2), (ahead, "FAR", 0),
     (ahead, "MOST_WIDTHS", 4), (ahead, "MOST_LENGTHS", 4), (setup, "_BLOCK", 3), (nodes, "KEPT", 1),
-    (cycle_of_nodes, "KEPT", 1),
+    (nodes, "_KINDS", 3), (cycle_of_nodes, "KEPT", 1),
 )  # fmt: skip
 
 

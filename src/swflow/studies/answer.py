@@ -538,7 +538,10 @@ def guesses_in_words(question: Question) -> list[str]:
             f"{clusters:,}."
         )
     considered = {
-        name for options in question.schedulers.values() for name in resources_of(options, question.workload.machine)
+        name
+        for options in question.schedulers.values()
+        if not options.get("nodes")  # which state their units
+        for name in resources_of(options, question.workload.machine)
     }
     units = {
         name: count for name, count in question.site.guessed_resources.items() if name.split(":")[-1] in considered

@@ -48,11 +48,11 @@ KEPT = 8
 BOUND = record("until", "free")
 
 #: The number of jobs in ``ends``, of chosen parts and of slots, the first spare part, the processors of the largest
-#: node, how many ``releases`` are before the start of a job by `would_start`, and of how many the units are ``counted``
-#: (-1: nothing is) with which it can use some processors (``fitting``). In a cycle, the numbers of jobs that
-#: were taken from the queue and that were tested, the first that may start, and the last such one that is known to be
-#: within reach. The number of ``releases`` is -1 if they must be listed anew.
-HEAD = record("", "releases running chosen slots spare largest ended counted fitting taken passed hopeful reached")
+#: node, and how many ``releases`` are before the start of a job by `would_start`. The processors ``fitting`` that it
+#: can use with its units, after the ``counted`` releases (-1: none is known), and a ``mark`` of each such count. In a
+#: cycle, the numbers of jobs that were taken from the queue and that were tested, the first that may start, and the
+#: last such one that is known to be within reach. The number of ``releases`` is -1 if they must be listed anew.
+HEAD = record("", "releases running chosen slots spare largest ended counted fitting mark taken passed hopeful reached")
 
 #: Seconds between the barriers to which the first group of ends is aligned, and the span of this group; and the time
 #: that a job takes to end beyond its limit (`_will_run_test` and `_guess_job_end` in
@@ -87,6 +87,7 @@ class NodeState(NamedTuple):
     then: np.ndarray  # scratch: the processors of each node that are free when a job starts
     later: np.ndarray  # scratch: the units of each node that are free then
     fitting: np.ndarray  # scratch: the processors of each usable node that a job can use with its units
+    marks: np.ndarray  # scratch: the last count of ``fitting`` and of what is free then that included each node
     sums: np.ndarray  # scratch: the units of each resource that are free then
     runs: np.ndarray  # scratch: the consecutive nodes among those that a job may use
     slots: np.ndarray  # the table of a cycle
@@ -99,8 +100,24 @@ class NodeState(NamedTuple):
     preempted: Preempted
 
 
-#: The kinds of jobs by the units for a processor: as many for each power of 2.
-_KINDS = 8
+#: The most kinds of jobs.
+_KINDS = 64
+
+
+def _kinds(
+    partition: np.ndarray, demands: np.ndarray, processors: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the partition of each kind of jobs, the kind of each job, and the least units for a processor of each."""
+    with np.errstate(divide="ignore"):
+        octave = np.log2(demands / processors.reshape(-1, 1))
+    for parts in (8, 4, 2, 1):  # of an octave
+        levels = np.column_stack([partition, np.floor(parts * octave)])
+        kinds, kind = np.unique(levels, axis=0, return_inverse=True)
+        if len(kinds) <= _KINDS:
+            rates = np.exp2(kinds[:, 1:] / parts) * (1 - 1e-9)  # safe from rounding
+            return kinds[:, 0].astype(np.int64), kind.reshape(-1), np.ascontiguousarray(rates)
+    kinds, kind = np.unique(partition, return_inverse=True)
+    return kinds, kind, np.zeros((len(kinds), demands.shape[1]))
 
 
 def new_node_state(nodes: Nodes, items: Items, most_slots: int, preempted: Preempted) -> NodeState:
@@ -113,9 +130,7 @@ def new_node_state(nodes: Nodes, items: Items, most_slots: int, preempted: Preem
     # Partitions with the same nodes are alike; all nodes come last.
     sets, alike = np.unique(members.view(np.uint64), axis=0, return_inverse=True)
     demands = items.demands.reshape(jobs, nodes.units.shape[1])
-    with np.errstate(divide="ignore"):
-        level = np.floor(_KINDS * np.log2(demands / items.processors.reshape(-1, 1)))
-    kinds, kind = np.unique(np.column_stack([alike[nodes.partition].astype(float), level]), axis=0, return_inverse=True)
+    kinds, kind, rates = _kinds(alike[nodes.partition], demands, items.processors)
     parts = np.zeros(min(processors, count * max(jobs, 1)) + 1, PART)
     parts["next"] = np.arange(1, parts.size + 1)
     slots, head = min(most_slots, 2 * jobs + 1) + 1, np.zeros(1, HEAD)
@@ -129,9 +144,9 @@ def new_node_state(nodes: Nodes, items: Items, most_slots: int, preempted: Preem
         idle=sets[-1].copy(),
         members=sets,
         partition=alike[nodes.partition],
-        kind=kind.reshape(-1),
-        partition_of=kinds[:, 0].astype(np.int64),
-        rates=np.ascontiguousarray(np.exp2(kinds[:, 1:] / _KINDS) * (1 - 1e-9)),
+        kind=kind,
+        partition_of=kinds,
+        rates=rates,
         parts=parts,
         ends=np.empty(min(processors, jobs) + 1, END),
         head=head,
@@ -145,6 +160,7 @@ def new_node_state(nodes: Nodes, items: Items, most_slots: int, preempted: Preem
         then=np.zeros(count, np.int64),
         later=np.zeros_like(nodes.units.T, order="C"),
         fitting=np.zeros(count, np.int64),
+        marks=np.zeros(count, np.int64),
         sums=np.zeros(nodes.units.shape[1], np.int64),
         runs=np.zeros(count, RUN),
         slots=np.zeros(slots, SLOT),
@@ -222,25 +238,38 @@ def units_of_part(state: State, item: int, processors: int, resource: int) -> in
 
 
 def could_use(state: State, item: int, free: np.ndarray, units: np.ndarray, nodes: np.ndarray) -> int:
-    """Return how many processors of a set of nodes a job can use, given what is free; `NodeState.fitting` has these."""
-    machine, found = state.machine, 0
+    """Return how many processors of the usable ones of some nodes a job can use, given what is free: `fitting`."""
+    machine = state.machine
+    head = machine.head[0]
+    head.mark += 1
+    head.fitting = head.counted = 0
     for index in range(nodes.size):
-        word = nodes[index]
+        word = nodes[index] & machine.usable[index]
         while word != EMPTY:
             node = (index << 6) + lowest(word)
             word &= word - ONE
+            _note_free(machine, free, units, node)
             machine.fitting[node] = _processors_with_units(state, item, free, units, node)
-            found += machine.fitting[node]
-    return found
+            head.fitting += machine.fitting[node]
+    return head.fitting
+
+
+def _note_free(machine: NodeState, free: np.ndarray, units: np.ndarray, node: int) -> None:
+    """Note what is free of a node before jobs end."""
+    machine.marks[node] = machine.head[0].mark
+    machine.then[node], machine.fitting[node] = free[node], 0
+    for resource in range(machine.sums.size):
+        machine.later[resource, node] = units[resource, node]
 
 
 def free_for(state: State, item: int) -> int:
     """Return how many free processors of the usable nodes a job can use; maybe more if they do not suffice."""
     machine = state.machine
     found = total(machine.free, machine.usable, machine.idle)
+    machine.head[0].counted = -1
     if found < state.jobs[item].processors or not needs_units(state, item):
         return found
-    return could_use(state, item, machine.free, machine.units, machine.usable)
+    return could_use(state, item, machine.free, machine.units, machine.idle)
 
 
 def all_for(state: State, item: int) -> int:
@@ -284,7 +313,10 @@ def needs_as_much(state: State, item: int, other: int) -> bool:
 def choose_free_nodes(state: State, item: int) -> None:
     """Choose parts of the usable nodes for a job that starts now, after `free_for`."""
     machine = state.machine
-    free = machine.fitting if needs_units(state, item) else machine.free
+    free = machine.free
+    if needs_units(state, item):
+        free = machine.fitting
+        _clear_rest(machine)
     _choose_nodes(machine, free, state.jobs[item].processors)
 
 
@@ -292,10 +324,19 @@ def choose_nodes_then(state: State, item: int) -> None:
     """Choose parts of the usable nodes for a job that starts at the time that `would_start` returned."""
     machine = state.machine
     free = machine.fitting
-    if not needs_units(state, item):
+    if needs_units(state, item):
+        _clear_rest(machine)
+    else:
         free = machine.then
         _look_ahead(machine)
     _choose_nodes(machine, free, state.jobs[item].processors)
+
+
+def _clear_rest(machine: NodeState) -> None:
+    """Note that a job can use no processors of the other nodes."""
+    for node in range(machine.fitting.size):
+        if machine.marks[node] != machine.head[0].mark:
+            machine.fitting[node] = 0
 
 
 def _choose_nodes(machine: NodeState, free: np.ndarray, width: int) -> None:
@@ -503,7 +544,6 @@ def _usable_of(machine: NodeState, place: int) -> Any:
 def _open_sums(state: State) -> None:
     """Sum the free units of usable nodes."""
     machine = state.machine
-    machine.head[0].counted = -1
     for resource in range(machine.sums.size):
         machine.sums[resource] = total(machine.units[resource], machine.usable, machine.usable)
 
@@ -530,11 +570,12 @@ def _most_then(state: State, item: int, free: int, place: int, with_units: bool)
         if machine.sums[resource] < needed:
             return machine.sums[resource] * job.processors // needed
     if head.counted < 0:
-        _begin_ahead(machine)
-        head.fitting, head.counted = could_use(state, item, machine.free, machine.units, machine.usable), 0
-    while head.counted < place:
-        head.fitting += _gain_units(state, item, head.counted, _usable_of(machine, head.counted))
-        head.counted += 1
+        could_use(state, item, machine.free, machine.units, machine.idle)
+    for counted in range(head.counted, place):
+        own = _usable_of(machine, counted)
+        if own != EMPTY:
+            head.fitting += _gain_units(state, item, counted, own)
+    head.counted = place
     return head.fitting
 
 
@@ -544,6 +585,8 @@ def _gain_units(state: State, item: int, place: int, word: Any) -> int:
     while word != EMPTY:
         node = (one.word << 6) + lowest(word)
         word &= word - ONE
+        if machine.marks[node] != machine.head[0].mark:
+            _note_free(machine, machine.free, machine.units, node)
         machine.then[node] += one.processors
         for resource in range(state.capacities.size):
             machine.later[resource, node] += units_of_part(state, one.job, one.processors, resource)
@@ -590,17 +633,10 @@ def find_occupied(machine: NodeState, until: float) -> None:
         machine.occupied[machine.releases[place].word] &= ~machine.released[place]
 
 
-def _begin_ahead(machine: NodeState) -> None:
-    """Begin with what is free now."""
-    for node in range(machine.free.size):
-        machine.then[node] = machine.free[node]
-        for resource in range(machine.sums.size):
-            machine.later[resource, node] = machine.units[resource, node]
-
-
 def _look_ahead(machine: NodeState) -> None:
     """Compute the free processors of each usable node at the time that `would_start` returned."""
-    _begin_ahead(machine)
+    for node in range(machine.free.size):
+        machine.then[node] = machine.free[node]
     for place in range(machine.head[0].ended):
         one, word = machine.releases[place], _usable_of(machine, place)
         while word != EMPTY:
