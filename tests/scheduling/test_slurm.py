@@ -375,7 +375,6 @@ def test_random_cases_with_preemption_have_the_schedule_of_the_slow_simulator(pr
             done += 1
 
 
-@pytest.mark.parametrize("nodes", ["alike", "partitions"])
 @pytest.mark.parametrize("nodes", ["alike", "partitions", "resources"])
 @pytest.mark.parametrize("parameters", ["none", "bf_resolution", "bf_max_job_test", "all"])
 def test_random_cases_on_nodes_have_the_schedule_of_the_slow_simulator(nodes: str, parameters: str):
