@@ -11,6 +11,7 @@ import re
 import tarfile
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
@@ -64,13 +65,29 @@ def _needed(run: Path) -> Iterator[tuple[str, str]]:
     since = _SINCE.search((run / "sdiag.txt").read_text())
     assert since is not None
     yield "sdiag.txt", f"Data since ({since[1]})\n"
-    rows = csv.DictReader((run / "sacct.txt").read_text().splitlines(), delimiter="|")
+    rows = _with_whole_runs((run / "sacct.txt").read_text())
     yield (
         "sacct.txt",
         "".join("|".join(row) + "\n" for row in [COLUMNS, *([one[name] for name in COLUMNS] for one in rows)]),
     )
     for name in OTHERS:
         yield name, (run / name).read_text()
+
+
+def _with_whole_runs(text: str) -> list[dict[str, str]]:
+    """
+    Return the records of sacct, with the end that each run would have had if it had not been cancelled by preemption.
+
+    Simulations need the time for which a job would have slept; runs that came again need no such end.
+    """
+    rows = list(csv.DictReader(text.splitlines(), delimiter="|"))
+    last = {row["JobID"]: row for row in rows}
+    for row in last.values():
+        if row["State"] == "PREEMPTED" and "SubmitLine" in row:
+            slept = re.search(r"sleep (\d+)", row["SubmitLine"])
+            assert slept is not None, row
+            row["End"] = str((datetime.fromisoformat(row["Start"]) + timedelta(seconds=int(slept[1]))).isoformat())
+    return rows
 
 
 def runs_in(folder: Path, trace: str) -> list[Path]:
@@ -106,7 +123,7 @@ class Recording(NamedTuple):
 def read_run(folder: Path) -> Recording:
     """Return the recording in a folder, with the scheduler that swflow imports from its configuration."""
     site = read_site(folder / "slurm.conf", qos=folder / "qos.txt", associations=folder / "assoc.txt")
-    imported = import_sacct(str(folder / "sacct.txt"), Site(site.processors))
+    imported = import_sacct(str(folder / "sacct.txt"), Site(site.processors), join_preempted=True)
     log = folder / "log.parquet"
     write_log(log, imported.fields, imported.header, imported.history)
     workload = open_workload(log)
