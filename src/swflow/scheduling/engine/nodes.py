@@ -72,9 +72,14 @@ def start_by_partition(state: State, now: float) -> None:
 # -- what `swflow.scheduling.engine.preemption` changes
 
 
+def may_preempt(state: State, item: int) -> bool:
+    """Return whether a job may preempt others; -1: whether jobs that the search of the queue finds next may."""
+    return False
+
+
 def may_fit(state: State, free: int) -> bool:
-    """Return whether a queued job may start if there are some free processors."""
-    return root_of(state.queue).width <= free
+    """Return whether a job that the search of the queue finds next may start if there are some free processors."""
+    return may_preempt(state, -1) or root_of(state.queue).width <= free
 
 
 def leave_out(state: State, now: float) -> None:
@@ -96,6 +101,7 @@ def serve_cycle_on_nodes(state: State, now: float) -> None:
     src/plugins/sched/backfill/backfill.c). Times are whole seconds.
     """
     options = state.options[0]
+    start_search(state, 0)
     if not may_fit(state, free_now(state)):
         return
     clock = float(math.floor(now))
@@ -104,8 +110,7 @@ def serve_cycle_on_nodes(state: State, now: float) -> None:
     head.taken = head.passed = head.hopeful = 0
     head.reached = -1
     forget_tests(state.usage)
-    start_search(state, 0)
-    while tested < options.reservations and has_hope(state, now, clock, options.reservations - tested):
+    while tested < options.reservations and _has_hope(state, now, clock, options.reservations - tested):
         item = state.planned[head.passed]
         head.passed += 1
         if options.limits and at_limit(state.usage, item, 0):
@@ -260,7 +265,7 @@ def _has_occupied(machine: NodeState, item: int) -> bool:
 # -- early ends of a cycle
 
 
-def has_hope(state: State, now: float, clock: float, tests: int) -> bool:
+def _has_hope(state: State, now: float, clock: float, tests: int) -> bool:
     """
     Return whether there is a job to test next, and it or a later one may start: otherwise reservations have no effect.
 
@@ -271,12 +276,13 @@ def has_hope(state: State, now: float, clock: float, tests: int) -> bool:
     while True:
         while head.hopeful < head.taken:
             item = planned[head.hopeful]
-            if _may_start(state, item, clock) and not (options.limits and at_limit(state.usage, item, 0)):
+            may_start = may_preempt(state, item) or _may_start(state, item, clock)
+            if may_start and not (options.limits and at_limit(state.usage, item, 0)):
                 return head.hopeful == head.reached or _is_within_reach(state, tests)
             head.hopeful += 1
-        may_any = False
+        may_any = may_preempt(state, -1)
         for kind in range(state.machine.bounded.size):
-            if _bound_starts(state, kind, clock):
+            if may_any or _bound_starts(state, kind, clock):
                 may_any = True
                 break
         item = next_job(state, state.queue, now, NO_JOB - 1, 0, 0.0, 0.0) if may_any else -1

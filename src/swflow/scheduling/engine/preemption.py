@@ -9,10 +9,9 @@ import numpy as np
 from swflow.scheduling.engine.nodes import (
     TESTED,
     has_failed,
-    has_hope,
     leave_out,
     make_room,
-    may_fit,
+    may_preempt,
     reserve_picked,
     start_or_reserve,
 )
@@ -77,6 +76,9 @@ def _next_job(state: State, tree: Tree, now: float, narrow: int, wide: int, base
 def _find_candidates(state: State, item: int, now: float) -> int:
     """Find the running jobs on nodes of a job's partition that it may preempt, in their order; return their number."""
     machine, preempted = state.machine, state.machine.preempted
+    preempted.head[0].candidates = 0
+    if not _may_preempt(state, item):
+        return 0
     members, may = machine.members[machine.partition[item]], preempted.may[preempted.kind[item]]
     found, size = preempted.candidates, 0
     for place in range(machine.head[0].running):
@@ -239,8 +241,9 @@ def _find_released(machine: NodeState, now: float) -> None:
 # -- hooks of passes and cycles
 
 
-def _may_fit(state: State, free: int) -> bool:
-    return True
+def _may_preempt(state: State, item: int) -> bool:
+    preempted = state.machine.preempted
+    return (preempted.head[0].level if item < 0 else preempted.level[preempted.kind[item]]) > 0
 
 
 def _leave_out(state: State, now: float) -> None:
@@ -254,18 +257,6 @@ def _make_room(state: State, item: int, now: float) -> None:
         _preempt(state, item, now)
     assign(machine.usable, machine.members[machine.partition[item]])
     keep(machine.usable, machine.open)
-
-
-def _has_next(state: State, now: float, clock: float, tests: int) -> bool:
-    """Return whether there is a job to test next; whether a later one may start is unknown."""
-    head = state.machine.head[0]
-    if head.passed == head.taken:
-        item = next_job(state, state.queue, now, NO_JOB - 1, 0, 0.0, 0.0)
-        if item < 0:
-            return False
-        state.planned[head.taken] = item
-        head.taken += 1
-    return True
 
 
 def _has_failed(state: State, slot: int, item: int, end: float, later: float) -> bool:
@@ -374,10 +365,9 @@ def _come_back(state: State, now: float) -> None:
 PREEMPTION: dict[Any, Any] = {
     start_search: _start_search,
     next_job: _next_job,
-    may_fit: _may_fit,
+    may_preempt: _may_preempt,
     leave_out: _leave_out,
     make_room: _make_room,
-    has_hope: _has_next,
     has_failed: _has_failed,
     start_or_reserve: _start_or_reserve,
     find_occupied: _find_none,
