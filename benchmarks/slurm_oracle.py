@@ -468,7 +468,7 @@ def priorities(folder: Path) -> pl.DataFrame:
     Slurm computes priorities at submissions and every PriorityCalcPeriod minutes, as does swflow. Its clock has whole
     seconds; therefore what it printed in the second of a computation is left out, and a job that ended in such a second
     ended before or after it, whichever agrees better. Fair shares of the first period are left out, before which Fair
-    Tree has none. Jobs asked for one node; its half of the size factor is added.
+    Tree has none.
     """
     recording = read_run(folder)
     scheduler, (workload, later) = recording.scheduler, recording.moved(0.0)
@@ -478,7 +478,9 @@ def priorities(folder: Path) -> pl.DataFrame:
         recording.recorded.select("job_id", time=pl.col(f"{what}_time") + later, jobs=pl.lit(jobs))
         for what, jobs in (("end", -1), ("submit", 2), ("start", 1))
     ]
-    printed = read_sprio(folder / "sprio.txt").with_columns(pl.col("time") - recording.began)
+    ids = workload.jobs.select("job_id", site=pl.col("site_job_id").cast(pl.Int64))
+    printed = read_sprio(folder / "sprio.txt").rename({"job_id": "site"}).join(ids, on="site", maintain_order="left")
+    printed = printed.drop("site").with_columns(pl.col("time") - recording.began)
     table = pl.concat([*uses, printed], how="diagonal_relaxed").sort("time", maintain_order=True)
     items = problem.table.select("job_id").with_row_index("item").cast(pl.Int64)
     table = table.join(items, on="job_id", how="left", maintain_order="left")
@@ -488,8 +490,6 @@ def priorities(folder: Path) -> pl.DataFrame:
         alone: Any = {name: value for name, value in weights.items() if name not in WEIGHTS or name == weight}
         order = Order(formula=compile_formula(formula_of(scheduler.order, alone, Names(workload))))
         machine = replace(problem.machines[0], order=order)
-        points = weights[weight] / problem.nodes.sizes.size if weight == "size" else 0.0
-        points = weights[weight] - points if points and weights.get("favor_small") else points
         computed, error, least = time.copy(), pl.Series(), np.inf
         for row in [None, *(np.flatnonzero((jobs == -1) & (time % period == 0)) if period else ())]:
             tried = computed.copy()
@@ -498,7 +498,7 @@ def priorities(folder: Path) -> pl.DataFrame:
             (state,), _ = new_states(replace(problem, machines=(machine,)))
             events = Events(time, tried, jobs, item, np.zeros(table.height))
             REPLAY(Handle([state]), Handle([events]))
-            found_error = points - pl.Series(events.key) - table[weight]
+            found_error = -pl.Series(events.key) - table[weight]
             size = found_error.filter(pl.Series(jobs == 0)).abs().sum()
             if size < least:
                 computed, error, least = tried, found_error, size

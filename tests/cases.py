@@ -30,6 +30,7 @@ from swflow.scheduling.options import (
     CHOICES,
     CLUSTER_OPTIONS,
     LIMITED,
+    LIMITS,
     OPTIONS,
     PRIORITY,
     SCHEDULER_PARAMETERS,
@@ -147,12 +148,19 @@ def _endless(site: Site) -> tuple[dict[str, Any], ...]:
     return (_window(site), _window(site, site.processors == 1) | {"processors": away})
 
 
+def _most_minutes(unit: float) -> int:
+    """Return an upper bound of the time limits of jobs, in minutes."""
+    return max(1, int(2 * 120 * unit // 60))
+
+
 def _limits(*kinds: str, named: bool = False) -> Draw:
     def draw(site: Site) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for kind in kinds:
             account, what = kind.split()
             most = site.rng.randint(1, 3 if what.endswith("jobs") else site.processors)
+            if what.endswith("minutes"):
+                most *= _most_minutes(site.unit)
             found.setdefault(account, {})[what] = most
             if named:
                 found[account][str(site.rng.randint(0, 2))] = {what: most + site.rng.randint(0, 2)}
@@ -214,7 +222,8 @@ def _priority(*names: str) -> Draw:
         values: dict[str, Any] = {
             "max_age": site.rng.choice([8.0, 640.0]) * site.unit, "fair_share_of": "group", "dampening": 2.0,
             "calc_period": site.rng.choice([4.0, 20.0]) * site.unit, "whole_periods": True,
-            "favor_small": True, "partition_factors": {"0": 1.0, "1": 4.0}, "qos_factors": {"1": 2.0, "2": 1.0},
+            "whole_points": True, "nodes": 4, "favor_small": True, "partition_factors": {"0": 1.0, "1": 4.0},
+            "qos_factors": {"1": 2.0, "2": 1.0},
         }  # fmt: skip
         return {name: values.get(name, site.rng.choice(points)) for name in names}
 
@@ -308,22 +317,26 @@ VALUES: dict[str, dict[str, Draw]] = {
         ),
         "calc_period": _priority("fair_share", "calc_period"),
         "whole_periods": _priority("fair_share", "calc_period", "whole_periods"),
+        "whole_points": _priority("fair_share", "age", "size", "whole_points"),
         "whole_periods of associations": lambda site: _priority(*PRIORITY)(site) | {"fair_share_of": "association"},
         "calc_period of associations": lambda site: (
             _priority("fair_share", "age", "calc_period")(site) | {"fair_share_of": "association"}
         ),
         "calc_period of fair-tree": lambda site: _priority(*PRIORITY)(site) | {"fair_share_of": "fair-tree"},
+        "nodes": _priority("size", "nodes"),
         "favor_small": _priority("size", "favor_small"), "partition": _priority("partition", "partition_factors"),
         "qos": _priority("qos", "qos_factors"), "all": _priority(*PRIORITY),
     },
     "limits": {
         "none": always(None),
-        **{f"{kind} {what}": _limits(f"{kind} {what}") for kind in LIMITED for what in ("jobs", "processors")},
+        **{f"{kind} {what}": _limits(f"{kind} {what}") for kind in LIMITED for what in LIMITS},
         **{f"{kind} {what}": _limits(f"{kind} {what}") for kind in WITH_USER_LIMITS for what in USER_LIMITS},
         "named groups": _limits("group processors", "group jobs", named=True),
+        "minutes of named groups": _limits("group processor_minutes", "group jobs", named=True),
+        "minutes": _limits("user processor_minutes", "user jobs", "qos processor_minutes", "qos user_processors"),
         "named qos": _limits("qos user_jobs", "partition user_processors", "qos jobs", named=True),
         "named": _limits("user jobs", "partition processors", named=True),
-        "all": _limits(*(f"{kind} {what}" for kind in LIMITED for what in ("jobs", "processors"))),
+        "all": _limits(*(f"{kind} {what}" for kind in LIMITED for what in LIMITS)),
     },
     "accounts": {
         "none": always(None), "flat": always({"0": {}}), "below each other": always({"1": {"parent": 0}}),
@@ -332,6 +345,14 @@ VALUES: dict[str, dict[str, Draw]] = {
             "0": {"share": 3, "users": {"0": 2, "77": 0.5}}, "1": {"parent": "all", "share": 0, "users": {"1": 3}},
             "all": {"share": 2, "users": {"88": 1}}, "2": {"parent": "all"},
         }),
+        "usage": lambda site: {
+            "0": {"usage": {"0": 50.0 * site.unit, "77": 20.0 * site.unit}}, "1": {"usage": {"1": 90.0 * site.unit}},
+            "9": {"usage": {"2": 30.0 * site.unit}},
+        },
+        "usage and shares": lambda site: {
+            "0": {"share": 3, "users": {"0": 2}, "usage": {"0": 64.0 * site.unit, "99": 8.0 * site.unit}},
+            "1": {"parent": "0", "usage": {"0": 16.0 * site.unit, "1": 0}},
+        },
     },
     "resources": {"none": always(None), "some": _resources, "left out": always({"gpus": None})},
     "without_status": {"none": always(()), "some": always((0, 5))},
@@ -520,12 +541,13 @@ def _with_jobs(site: Site, values: dict[str, Any]) -> Case:
     counted = {name: number for name, number in {**units, **(values["resources"] or {})}.items() if number}
     if (values["resources"] or {}).get("gpus", 0) is None:
         counted.pop("gpus", None)
-    least = min(_most_processors(values, site.processors))
+    least = min(_most_processors(values, site.processors, _most_minutes(site.unit)))
     nodes, of_partition = _nodes(values["nodes"])
     units_of_nodes = node_units(values["nodes"])
     on_partition = {number: sum(nodes[node] for node in own) for number, own in of_partition.items() if own}
     table: dict[str, list[Any]] = {name: [] for name in ("job_id", "submit_time", "run_time", "estimate", "processors")}
     table |= {name: [] for name in ("user_id", "group_id", "partition_id", "queue_id", "wait_time", "status")}
+    table["requested_nodes"] = []
     homes = []
     submit = site.begin / unit
     in_rounds = rng.random() < 0.5  # jobs are submitted together: some that start, then a wide one, then narrow ones
@@ -552,6 +574,7 @@ def _with_jobs(site: Site, values: dict[str, Any]) -> Case:
         table["group_id"].append(rng.randint(0, 1))
         table["partition_id"].append(partition)
         table["queue_id"].append(rng.randint(1, 2))
+        table["requested_nodes"].append((1, 3, 2, None)[number % 4])
         table["wait_time"].append(rng.choice([0, 0, 4, 20]) * unit)
         table["status"].append(rng.choice([1, 1, 0, 5]))
     for name in RESOURCES:
@@ -638,7 +661,7 @@ def _with_scale(values: dict[str, Any], site: Site, unit: float, begin: float) -
     return found
 
 
-def _most_processors(values: Mapping[str, Any], processors: int) -> Iterator[int]:
+def _most_processors(values: Mapping[str, Any], processors: int, minutes: int) -> Iterator[int]:
     """Yield numbers of processors that no job may exceed, lest it never starts."""
     yield processors
     for window in values["unavailable"]:
@@ -647,7 +670,9 @@ def _most_processors(values: Mapping[str, Any], processors: int) -> Iterator[int
     for limits in [values["limits"], *(cluster.get("limits") for cluster in values["clusters"])]:
         for of_kind in (limits or {}).values():
             for limit in [of_kind, *(one for one in of_kind.values() if isinstance(one, dict))]:
-                yield from (limit.get(what, processors) for what in ("processors", "user_processors"))
+                for of in ("", "user_"):
+                    yield limit.get(f"{of}processors", processors)
+                    yield limit.get(f"{of}processor_minutes", processors * minutes) // minutes
 
 
 def _add_events(rng: random.Random, table: dict[str, list[Any]], present: set[str], unit: float) -> None:
@@ -729,7 +754,7 @@ def slow_jobs(case: Case) -> list[naive.Job]:
             think=column["think_time"] if needs else 0.0,
             leaves=math.inf if cancelled is None else max(cancelled - case.delay(row), 0.0), array=array or 0,
             array_limit=limit_of.get(array, math.inf), demands=tuple(column[name] for name in names),
-            qos=column["queue_id"],
+            qos=column["queue_id"], nodes=column.get("requested_nodes") or 1,
         )  # fmt: skip
         jobs.append(job)
     if options["feedback"] != "none" and "depends_on" not in table and jobs:
@@ -773,14 +798,14 @@ def slow_policy(case: Case, cluster: Mapping[str, Any]) -> naive.Policy:
         options |= {"order": order, "backfill": "easy" if given.get("backfills", True) else "none"}
     second = options["backfill_order"] if "order" not in cluster else cluster.get("backfill_order")
     order = key_of(options["order"])
-    limits: dict[tuple[str, int], tuple[float, float]] = {}
-    user_limits: dict[tuple[str, int], tuple[float, float]] = {}
+    limits: dict[tuple[str, int], naive.Most] = {}
+    user_limits: dict[tuple[str, int], naive.Most] = {}
     for kind, of_kind in (options["limits"] or {}).items():
         column = "queue_id" if kind == "qos" else f"{kind}_id"
         for number in {one for one in case.table[column] if one is not None}:
             most = of_kind.get(str(number), of_kind)
-            limits[kind, number] = (most.get("jobs", math.inf), most.get("processors", math.inf))
-            user_limits[kind, number] = (most.get("user_jobs", math.inf), most.get("user_processors", math.inf))
+            limits[kind, number] = tuple(most.get(what, math.inf) for what in LIMITS)
+            user_limits[kind, number] = tuple(most.get(what, math.inf) for what in USER_LIMITS)
     own = {name: one for name, one in (options["limits"] or {}).get("group", {}).items() if isinstance(one, dict)}
     accounts = options["accounts"] or {}
     given = options["priority"]
@@ -818,9 +843,7 @@ def slow_policy(case: Case, cluster: Mapping[str, Any]) -> naive.Policy:
         multifactor=naive.Multifactor(**{**weights, **factors}),
         limits=limits,
         user_limits=user_limits,
-        tree_limits={
-            int(name): (one.get("jobs", math.inf), one.get("processors", math.inf)) for name, one in own.items()
-        }
+        tree_limits={int(name): tuple(one.get(what, math.inf) for what in LIMITS) for name, one in own.items()}
         if options["accounts"]
         else {},
         parents={int(name): int(one["parent"]) for name, one in accounts.items() if one.get("parent", "all") != "all"},
@@ -885,13 +908,17 @@ def fair_share(case: Case) -> naive.FairShare:
     period = (case.options["priority"] or {}).get("calc_period", 0)
     whole = (case.options["priority"] or {}).get("whole_periods", False)
     half_life = case.options["half_life"] or math.inf
-    return naive.FairShare(half_life, shares, period=period, whole_periods=whole, tree=_tree(case))
+    fair = naive.FairShare(half_life, shares, period=period, whole_periods=whole, tree=_tree(case))
+    accounts = (case.options["accounts"] or {}).items()
+    used = {(int(name), int(user)): used for name, one in accounts for user, used in one.get("usage", {}).items()}
+    fair.start_with(used, min((job.submit for job in slow_jobs(case)), default=0.0))
+    return fair
 
 
 def _tree(case: Case) -> naive.Node:
     """Return the fair tree of the accounts, and of the users of the jobs in them."""
     accounts, table = case.options["accounts"] or {}, case.table
-    users = {name: dict(one.get("users", {})) for name, one in accounts.items()}
+    users = {name: dict.fromkeys(one.get("usage", {}), 1.0) | one.get("users", {}) for name, one in accounts.items()}
     for group, user, status in zip(table["group_id"], table["user_id"], table["status"], strict=True):
         if group is not None and user is not None and status not in case.options["without_status"]:
             users.setdefault(str(group), {}).setdefault(str(user), 1.0)

@@ -237,7 +237,9 @@ def plain_line(line: str) -> list[float] | None:
         whole = [Decimal(word) for word, dtype in zip(words, SWF_FIELDS.values(), strict=True) if dtype.is_integer()]
     except (ValueError, InvalidOperation):
         return None
-    fits = all(one.adjusted() < 20 and one == one.to_integral_value() and -(2**63) <= one < 2**63 for one in whole)
+    fits = all(
+        not one or (one.adjusted() < 20 and one == one.to_integral_value() and -(2**63) <= one < 2**63) for one in whole
+    )
     return values if fits and "_" not in line and all(map(math.isfinite, values)) else None
 
 

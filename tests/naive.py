@@ -9,6 +9,9 @@ from itertools import pairwise
 #: Seconds between the times at which Slurm's main scheduler may make a pass.
 TICK = 1 + 1 / 256
 
+#: Limits of running jobs, of their processors, and of the processor-minutes that are left to them.
+Most = tuple[float, ...]
+
 #: Increments, in seconds, of a system-generated prediction each time that the job exceeds it.
 INCREMENTS = [60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 360000]
 
@@ -31,6 +34,7 @@ class Job:
     group: int = 0
     partition: int = 0
     qos: int = 0
+    nodes: int = 1  # as requested
     after: int = -1  # the preceding job, on whose end the submission depends
     think: float = 0.0  # time from that end to the submission
     needs: tuple[int, ...] = ()  # jobs that must have ended; then, and not before `submit`, the job is submitted
@@ -38,6 +42,10 @@ class Job:
     array: int = 0  # the job array; 0: none
     array_limit: float = math.inf  # the most tasks of the array that run at once
     demands: tuple[int, ...] = ()  # units of each resource of the machine
+
+    def minutes(self) -> int:
+        """Return the time limit in whole minutes."""
+        return max(1, int(self.planned // 60))
 
     def molded(self) -> "list[Job]":
         """Return the job in each of its shapes."""
@@ -163,9 +171,10 @@ class FairShare:
     period: float = 0  # priorities are computed at its multiples; 0: always
     whole_periods: bool = False  # whether the use of a job after the last computation before its end does not count
     tree: Node | None = None
-    # If priorities are computed in periods: how many have passed, the submitted jobs and their starts (None: queued),
-    # and the use that is counted.
+    # If priorities are computed in periods: how many have passed, now and at the beginning, the submitted jobs and
+    # their starts (None: queued), and the use that is counted.
     passed: int | None = None
+    passed_before: int = 0
     submitted: dict[int, tuple[Job, float | None]] = field(default_factory=dict)
     counted: dict[tuple[str, object], float] = field(default_factory=dict)
     # The shares of use at the last computation, and of users at its beginning; the effective usage of users since then.
@@ -176,6 +185,16 @@ class FairShare:
     def computed_at(self, now: float) -> float:
         """Return the last time until now at which priorities were computed."""
         return math.floor(now / self.period) * self.period if self.period else now
+
+    def start_with(self, used: dict[tuple[int, int], float], since: float) -> None:
+        """Begin with the use, in processor-seconds, of users in their groups."""
+        unit = 1.0 if self.half_life == math.inf else self.half_life / math.log(2)
+        for (group, user), seconds in used.items():
+            for name in (("all", 0), ("user", user), ("group", group), ("both", (group, user))):
+                self.counted[name] = self.counted.get(name, 0.0) + seconds
+                self.account(*name).used += seconds / unit
+        for account in self.accounts.values():
+            account.since = since
 
     def account(self, kind: str, number: object = 0) -> Account:
         return self.accounts.setdefault((kind, number), Account(self.half_life))
@@ -222,10 +241,11 @@ class FairShare:
         if not self.period:
             return
         if self.passed is None:
-            self.passed = math.floor(now / self.period) - 1
+            self.passed = self.passed_before = math.floor(now / self.period) - 1
         while self.passed < math.floor(now / self.period):
             self.at_beginning, self.known = of_owners(self.shares_now()), {}
-            self.counted = {name: used * self.left(self.period) for name, used in self.counted.items()}
+            if self.passed > self.passed_before:
+                self.counted = {name: used * self.left(self.period) for name, used in self.counted.items()}
             for _, (job, start) in sorted(self.submitted.items()):
                 if start is None:
                     self.effective(job, now)
@@ -280,7 +300,9 @@ class Multifactor:
     dampening: float = 1
     calc_period: float = 0
     whole_periods: bool = False
+    whole_points: bool = False
     size: float = 0
+    nodes: int = 0
     favor_small: bool = False
     partition: float = 0
     partition_factors: dict[int, float] = field(default_factory=dict)
@@ -298,17 +320,22 @@ class Multifactor:
         else:
             fair_share_factor = math.exp2(-fair.usage(who, job, now) / fair.entitled(who, job) / self.dampening)
         size = job.processors / machine.processors
+        points = self.size * job.processors / machine.processors
+        if self.nodes:
+            size = (job.nodes / self.nodes + size) / 2
+            points = self.size * size
         partition_factor = self.partition_factors.get(job.partition, 0) / max(
             self.partition_factors.values(), default=1
         )
         qos_factor = self.qos_factors.get(job.qos, 0) / max(self.qos_factors.values(), default=1)
-        return (
+        priority = (
             self.age * age_factor
             + self.fair_share * fair_share_factor
-            + (self.size * (1 - size) if self.favor_small else self.size * job.processors / machine.processors)
+            + (self.size * (1 - size) if self.favor_small else points)
             + self.partition * partition_factor
             + self.qos * qos_factor
         )
+        return max(1, math.floor(priority)) if self.whole_points else priority
 
 
 #: The orders of the queue: the smallest key is first, ties by number.
@@ -395,10 +422,10 @@ class Policy:
     shapes: str = "requested"  # requested, submit, start: time at which the shape of a moldable job is chosen
     multifactor: Multifactor = field(default_factory=Multifactor)  # for order slurm-multifactor
     # Limits of running jobs and processors of a user, group, partition or qos: ("user", 3) to both.
-    limits: dict[tuple[str, int], tuple[float, float]] = field(default_factory=dict)
+    limits: dict[tuple[str, int], Most] = field(default_factory=dict)
     # The same of each user in a partition or qos; of a group with all groups below it; and the group above each.
-    user_limits: dict[tuple[str, int], tuple[float, float]] = field(default_factory=dict)
-    tree_limits: dict[int, tuple[float, float]] = field(default_factory=dict)
+    user_limits: dict[tuple[str, int], Most] = field(default_factory=dict)
+    tree_limits: dict[int, Most] = field(default_factory=dict)
     parents: dict[int, int] = field(default_factory=dict)
     nodes: list[int] = field(default_factory=list)  # for backfill slurm: the processors of each node
     units: list[tuple[int, ...]] = field(default_factory=list)  # the units of each resource of each node
@@ -938,7 +965,7 @@ class Machine:
         tasks = [other for other, _ in self.running.values() if other.array == job.array]
         if job.array and len(tasks) >= job.array_limit:
             return True
-        alike: list[tuple[tuple[float, float], list[Job]]] = []  # limits that apply to the job, and what they count
+        alike: list[tuple[Most, list[Job]]] = []  # limits that apply to the job, and what they count
         others = [other for other, _ in self.running.values()]
         for (kind, number), most in self.policy.limits.items():
             if getattr(job, kind) == number:
@@ -950,10 +977,18 @@ class Machine:
         for group, most in self.policy.tree_limits.items():
             if group in self.above(job.group):
                 alike.append((most, [other for other in others if group in self.above(other.group)]))
-        return any(
-            len(running) >= most_jobs or sum(other.processors for other in running) + job.processors > most_processors
-            for (most_jobs, most_processors), running in alike
-        )
+        for limits, running in alike:
+            jobs, processors = len(running) + 1, sum(other.processors for other in running) + job.processors
+            minutes = sum(map(self.seconds_left, running)) // 60 + job.processors * job.minutes()
+            if any(count > most for count, most in zip((jobs, processors, minutes), limits, strict=False)):
+                return True
+        return False
+
+    def seconds_left(self, job: Job) -> int:
+        """Return the processor-seconds from a job's start, or the last end of a period, to its time limit."""
+        start, fair = self.starts[job.number], self.fair
+        since = max(start, (fair.passed or 0) * fair.period) if fair.period else start
+        return job.processors * math.floor(max(0, start + 60 * job.minutes() - since) + 0.5)
 
     def above(self, group: int) -> list[int]:
         """Return a group and those above it."""

@@ -71,6 +71,17 @@ OFTEN: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
         )
         for label in ("whole_periods of associations", "calc_period of associations", "calc_period of fair-tree")
     },
+    "minutes": (
+        {"order": "slurm-multifactor", "priority": "calc_period", "limits": "minutes"},
+        ("backfill", "scheduler_parameters", "nodes", "clusters", "prediction", "estimates", "column cancelled_after"),
+    ),
+    "usage": (
+        {"accounts": "usage"}, ("order", "priority", "half_life", "backfill", "clusters", "allocation", "limits")
+    ),
+    "usage of trees": (
+        {"accounts": "usage and shares", "order": "slurm-multifactor"},
+        ("priority", "half_life", "backfill", "clusters", "dispatch", "column depends_on"),
+    ),
     "table": (
         {"backfill": "reservation-table"},
         ("allocation", "order", "backfill_order", "prediction", "event_order", "unavailable", "runtime", "penalty"),

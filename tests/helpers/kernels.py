@@ -15,7 +15,7 @@ from swflow.scheduling.orders.keys import JobColumns, Order, resolved_order
 from swflow.scheduling.outcomes import OUTCOME_COLUMNS, with_derived
 from swflow.scheduling.problem import Jobs, Machine, Problem, Shapes
 from swflow.scheduling.scheduler import Scheduler
-from swflow.scheduling.state.accounts import Owners
+from swflow.scheduling.state.accounts import UNLIMITED, Owners
 from swflow.scheduling.state.items import Dependencies, Items
 from swflow.scheduling.state.schedule import Schedule
 
@@ -54,7 +54,7 @@ def simulate_arrays(
     """
     select = options.get("select", "requested")
     job = np.repeat(np.arange(submit.size), np.diff(shapes.first)) if shapes and select == "submit" else None
-    known = np.full((submit.size, 5), np.nan) if attributes is None else attributes
+    known = np.full((submit.size, 6), np.nan) if attributes is None else attributes
     named = {f"r{number}": number for number in range(min(len(units), 4))}
     needed = np.empty((0, 0), np.int64) if demands is None else demands
     owned = np.full((submit.size, 3), np.nan) if owners is None else owners.variables
@@ -88,7 +88,7 @@ def simulate_arrays(
                 order,
                 order if same else resolved(second, "backfill_order"),
                 windows,
-                one.get("limits"),
+                _with_minutes(one.get("limits")),
                 {f"r{number}": count for number, count in enumerate(one.get("units", units))},
             )
         )
@@ -132,6 +132,11 @@ def _queue(options: Mapping[str, Any]) -> dict[str, Any]:
     if options.get("limits") is not None:
         found["limits"] = {"user": {"jobs": 1}}  # the table itself is in the machine
     return found
+
+
+def _with_minutes(limits: np.ndarray | None) -> np.ndarray | None:
+    """Return limits of jobs and processors with those of processor-minutes, of which there are none."""
+    return None if limits is None else np.column_stack([limits, np.full(len(limits), UNLIMITED)])
 
 
 def _usage(half_life: float) -> dict[str, Any]:

@@ -40,6 +40,9 @@ COLUMNS = (
 #: The files of a run besides sacct.txt and sdiag.txt.
 OTHERS = ("slurm.conf", "qos.txt", "assoc.txt", "sprio.txt")
 
+#: The usage before a trace, if earlier jobs made some: a line with the time, then the output of sshare.
+USAGE = "sshare_before.txt"
+
 #: The line of sdiag with the start of its statistics, seconds since 1970.
 _SINCE = re.compile(r"Data since.*\((\d+)\)")
 
@@ -72,6 +75,12 @@ def _needed(run: Path) -> Iterator[tuple[str, str]]:
     )
     for name in OTHERS:
         yield name, (run / name).read_text()
+    if (run / USAGE).exists():
+        time, *table = (run / USAGE).read_text().splitlines()
+        used = csv.DictReader(table, delimiter="|")
+        columns = ("Account", "User", "RawUsage")
+        lines = ["|".join(columns), *("|".join(row[name] for name in columns) for row in used)]
+        yield USAGE, "\n".join([time, *lines]) + "\n"
 
 
 def _with_whole_runs(text: str) -> list[dict[str, str]]:
@@ -122,7 +131,11 @@ class Recording(NamedTuple):
 
 def read_run(folder: Path) -> Recording:
     """Return the recording in a folder, with the scheduler that swflow imports from its configuration."""
-    site = read_site(folder / "slurm.conf", qos=folder / "qos.txt", associations=folder / "assoc.txt")
+    before, usage = folder / USAGE, None
+    if before.exists():
+        usage = folder / "usage.txt"
+        usage.write_text(before.read_text().partition("\n")[2])
+    site = read_site(folder / "slurm.conf", qos=folder / "qos.txt", associations=folder / "assoc.txt", usage=usage)
     imported = import_sacct(str(folder / "sacct.txt"), Site(site.processors), join_preempted=True)
     log = folder / "log.parquet"
     write_log(log, imported.fields, imported.header, imported.history)

@@ -33,7 +33,7 @@ Moldable = list[naive.Job]
 
 def arrays(jobs: Jobs) -> dict[str, np.ndarray]:
     table = np.array(jobs, np.float64)
-    attributes = np.full((len(jobs), 5), np.nan)
+    attributes = np.full((len(jobs), 6), np.nan)
     attributes[:, 0] = table[:, 4]
     attributes[:, 4] = np.arange(len(jobs))
     return {

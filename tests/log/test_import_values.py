@@ -397,6 +397,7 @@ def sacct(tmp_path, *jobs: dict[str, str], site: Site | None = None, drop=(), **
         ({"ReqCPUS": "1"}, "requested_processors", 1),
         ({"AllocCPUS": "", "AllocTRES": "cpu=3"}, "allocated_processors", 3),
         ({"AllocTRES": "mem=3000K"}, "memory", 3), ({"AllocTRES": "mem=1025K"}, "memory", 2),
+        ({"ReqTRES": "cpu=9,node=3", "NNodes": "4"}, "requested_nodes", 3),
         ({"ReqTRES": "mem=3M"}, "memory", 3), ({"ReqMem": "3M"}, "memory", 3),
         ({"ReqMem": "3Mc"}, "memory", 6), ({"ReqMem": "3Mn", "NNodes": "2"}, "memory", 6), ({}, "memory", None),
         ({"ReqMem": "3Mn", "NNodes": "2"}, "requested_memory", 3 * 1024),

@@ -161,6 +161,7 @@ def test_the_multifactor_priority_becomes_the_order(folder):
         "max_age": 36 * 3600,
         "calc_period": 300,
         "fair_share_of": "fair-tree",
+        "whole_points": True,
     }
     assert options["limits"] == {
         "group": {"physics": {"processors": 64}}, "user": {"alice": {"jobs": 5}}, "qos": {"long": LONG},
@@ -169,6 +170,44 @@ def test_the_multifactor_priority_becomes_the_order(folder):
     assert options["accounts"] == {
         "physics": {"share": 3, "users": {"alice": 1, "bob": 2}}, "art": {"users": {"alice": 1}}
     }  # fmt: skip
+
+
+def test_the_minutes_of_running_jobs_and_past_usage_are_read(folder):
+    conf = "NodeName=a CPUs=9\nPartitionName=p Nodes=a\nAccountingStorageEnforce=limits\nPriorityType=priority/basic\n"
+    members = "Account|ParentName|User|Share|GrpTRESRunMins\nphysics|root||1|cpu=90,mem=5\nphysics||alice|1|cpu=40\n"
+    (folder / "assoc.txt").write_text(members)
+    (folder / "qos.txt").write_text("Name|Priority|GrpTRESRunMins\nlong|0|cpu=70\n")
+    (folder / "usage.txt").write_text(
+        "Account|User|RawUsage\nroot||99\n root|root|0\n physics||99\n  physics|alice|60\n  physics|eve|39\n"
+    )
+    files = {"qos": folder / "qos.txt", "associations": folder / "assoc.txt", "usage": folder / "usage.txt"}
+    (folder / "slurm.conf").write_text(conf)
+    site = read_site(folder / "slurm.conf", **files)
+    assert site.options["limits"] == {
+        "group": {"physics": {"processor_minutes": 90}}, "user": {"alice": {"processor_minutes": 40}},
+        "qos": {"long": {"processor_minutes": 70}},
+    }  # fmt: skip
+    assert (site.options["order"], site.options["accounts"]) == ("job_id", {"physics": {}})
+    assert [note.treatment.meaning for note in site.notes if note.name == "Usage.RawUsage"] == [
+        "there is no weight of fair share"
+    ]
+    (folder / "slurm.conf").write_text(conf.replace("basic", "multifactor\nPriorityCalcPeriod=2"))
+    options = read_site(folder / "slurm.conf", **files).options
+    assert (options["order"], options["priority"]) == ("slurm-multifactor", {"calc_period": 120, "whole_points": True})
+    Scheduler.of("site", options)
+    (folder / "slurm.conf").write_text(conf.replace("basic", "multifactor\nPriorityWeightFairshare=9"))
+    options = read_site(folder / "slurm.conf", **files).options
+    assert options["accounts"] == {"physics": {"users": {"alice": 1}, "usage": {"alice": 60, "eve": 39}}}
+    Scheduler.of("site", options)
+    (folder / "usage.txt").write_text("Account|User|NormUsage\n")
+    with pytest.raises(SwflowError, match=r"usage.txt:1: no column rawusage; expected the output of `sshare -a -l -P`"):
+        read_site(folder / "slurm.conf", **files)
+
+
+def test_half_of_the_size_is_that_of_requested_nodes(folder):
+    (folder / "slurm.conf").write_text(CONF + "PriorityWeightJobSize=501\nPriorityFavorSmall=YES\n")
+    priority = read_site(folder / "slurm.conf").options["priority"]
+    assert [priority[name] for name in ("size", "nodes", "favor_small")] == [501, 6, True]
 
 
 def test_jobs_of_a_higher_tier_come_first_whatever_their_priority(folder):

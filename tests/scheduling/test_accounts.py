@@ -326,17 +326,21 @@ def test_the_default_weights_are_those_of_the_named_order():
         ({"fair_share": 1000, "fair_share_of": "fair-tree"}, 300),
         ({"size": 1000}, 250),
         ({"size": 1000, "favor_small": True}, 750),
+        ({"size": 1000, "nodes": 8}, 375),  # half of the nodes, and a quarter of the processors
+        ({"size": 1000, "nodes": 8, "favor_small": True}, 625),
         ({"partition": 1000, "partition_factors": {"a": 60, "b": 30}}, 500),
         ({"qos": 100, "qos_factors": {"high": 10}}, 0),
         ({"age": 700, "fair_share": 1000, "size": 1000}, 700),
+        ({"age": 699, "fair_share": 1000, "whole_points": True}, 449),  # 199.7 and 250
+        ({"age": 3, "whole_points": True}, 1),
     ],
 )
 def test_priorities_are_as_the_manual_defines_them(priority: dict[str, Any], expected: float):
     numbers = {"a": 1, "b": 2, "high": 9}
     formula = compile_formula(multifactor(priority, lambda kind, name: numbers[name]))
     of_job = (2 * 86400.0, 0.0, 3600.0, 4.0, 1.0, 1.0, 3.0, 1.0, 1.0)  # now, submit, estimate, processors, ids
-    of_owner = (2.0, 0.5, 0.8, 0.25, 0.4, 0.3, 3.0, 16.0)  # partition, usages, shares, fair tree, association, machine
-    value = formula(*of_job, *of_owner)
+    of_owner = (2.0, 0.5, 0.8, 0.25, 0.4, 0.3, 3.0)  # partition, usages, shares, fair tree, association
+    value = formula(*of_job, *of_owner, 16.0, 0.25, 4.0)  # the machine, the dominant share, and requested nodes
     assert -value == pytest.approx(expected, rel=1e-12)
 
 
@@ -395,7 +399,62 @@ def test_a_job_counts_as_usage_while_it_runs_and_old_use_is_forgotten():
     assert forgot == [0, 500, 510, 515]
 
 
+QUEUED = {"submit_time": [0.0] * 4, "run_time": [60.0] * 4, "processors": [1] * 4, "estimate": [60.0] * 4}
+
+
+@pytest.mark.parametrize(
+    ("accounts", "options", "starts"),
+    [
+        # User 1 used 100 s. User 2 uses 60 s, 120 s, and it is the turn of user 1.
+        ({"a": {"usage": {"1": 100}}}, {}, [120, 180, 0, 60]),
+        # At 60 s, 25 s of the 100 s are left; of user 2's 60 s, 30 / ln 2 * (1 - 1/4) = 32.5 s.
+        ({"a": {"usage": {"1": 100}}}, {"half_life": 30}, [60, 180, 0, 120]),
+        # At 60 s, a period ends: 100 s become 100 * 0.9769 ** 60 = 24.6 s, and user 2's are 60 * 0.9769 ** 60 = 14.8 s.
+        ({"a": {"usage": {"1": 100}}}, {"half_life": 30, "calc_period": 60}, [120, 180, 0, 60]),
+        # The usage of user 1 is that in all accounts.
+        ({"a": {"usage": {"1": 50, "9": 1000}}, "b": {"usage": {"1": 50}}}, {}, [120, 180, 0, 60]),
+        # Group 2 used more than group 1, but no user of the log did.
+        ({"2": {"usage": {"9": 70}}}, {"fair_share_of": "group"}, [0, 60, 120, 180]),
+        ({"2": {"usage": {"9": 70}}}, {"fair_share_of": "fair-tree"}, [0, 60, 120, 180]),
+        ({"2": {"usage": {"9": 70}}}, {"fair_share_of": "association"}, [0, 60, 120, 180]),
+        # User 1 used more in group 3, which is no usage in group 1.
+        ({"3": {"usage": {"1": 70}}}, {"fair_share_of": "fair-tree"}, [0, 120, 60, 180]),
+    ],
+    ids=str,
+)
+def test_fair_share_begins_with_the_usage_before_the_log(accounts: Any, options: dict[str, Any], starts: list[int]):
+    jobs = pl.DataFrame({"job_id": [1, 2, 3, 4], **QUEUED, "user_id": [1, 1, 2, 2], "group_id": [1, 1, 2, 2]})
+    half_life = options.pop("half_life", None)
+    scheduler = Scheduler(
+        order="slurm-multifactor", priority={"fair_share": 1000, **options}, accounts=accounts, half_life=half_life
+    )
+    assert simulate(Workload(jobs, Machine.of(1), "tiny"), scheduler)["start_time"].to_list() == starts
+
+
 # -- limits
+
+
+@pytest.mark.parametrize(
+    ("most", "period", "start"),
+    [
+        (16, None, 30),  # 4 processors have 2 minutes left, and 2 more would have 4
+        (15, None, 130),  # the first job counts until it ends
+        (12, 60, 60),  # 4 minutes are left after one
+        (11, 60, 120),  # none is left after two, although the first job still runs
+        (12, 50, 60),  # 280 s are left after 50 s, which are 4 whole minutes
+        (11, 50, 120),
+        (9, 50, 120),  # 80 s are left after 100 s
+        (8, 50, 130),
+    ],
+)
+def test_processor_minutes_are_those_left_to_running_jobs(most: int, period: float | None, start: float):
+    jobs = pl.DataFrame({
+        "job_id": range(6), "submit_time": [0.0, 30.0, 60.0, 90.0, 120.0, 125.0], "run_time": [130.0] + [1.0] * 5,
+        "estimate": [120.0, 240.0] + [1.0] * 4, "processors": [4, 2] + [1] * 4, "user_id": [1, 1] + [2] * 4,
+    })  # fmt: skip
+    options = {"order": "slurm-multifactor", "priority": {"age": 1, "calc_period": period}} if period else {}
+    scheduler = Scheduler(limits={"user": {"1": {"processor_minutes": most}}}, backfill="easy", **options)
+    assert simulate(Workload(jobs, Machine.of(99), "tiny"), scheduler)["start_time"][1] == start
 
 
 def running_at_once(outcomes: pl.DataFrame, what: str | int) -> int:
@@ -510,6 +569,10 @@ CENTRES = [{"processors": 32, "partition": "batch"}]
     ("options", "words"),
     [
         ({"limits": {"user": {"jobs": 0}}}, "limits: user: jobs: 0; expected at least 1"),
+        ({"limits": {"user": {"processor_minutes": 0.5}}}, "limits: user: processor_minutes: 0.5; expected a whole"),
+        ({"accounts": {"a": {"usage": {"anna": -1}}}}, "accounts: a: usage: anna: -1; expected at least 0"),
+        ({"accounts": {"a": {"usage": {"anna": 1}}}, "limits": {"group": {"jobs": 1}}},
+         "accounts: no order uses usage; choose fair-share, or leave usage out"),
         ({"limits": {"usr": {"jobs": 1}}}, "limits: unknown key 'usr'; did you mean 'user'"),
         ({"limits": {"user": {"job": 1}}}, "limits: user: job: 1; expected limits such as"),
         ({"limits": {"user": {"anna": {"jbs": 1}}}}, "limits: user: anna: unknown key 'jbs'; did you mean 'jobs'"),
@@ -551,6 +614,7 @@ def test_what_does_not_go_together_is_one_line(options: dict[str, Any], words: s
         ({"limits": {"user": {"usr3": {"jobs": 1}}}}, "limits: user: owners has no user 'usr3'; did you mean"),
         ({"limits": {"group": {"lab": {"jobs": 1}}}}, "owners does not say the group of any job"),
         ({"limits": {"user": {"processors": 4}}}, "limits: user: .* jobs can never start, the first is job "),
+        ({"limits": {"user": {"processor_minutes": 2}}}, r"jobs can never start, .* of 2 processor-minutes; raise"),
         ({"clusters": CENTRES, "dispatch": "partition"}, "jobs of owners have no cluster, the first is job .* with "
          r"partition debug \(2\); name it in clusters"),
         ({"clusters": [*CENTRES, {"processors": 4, "partition": "debug"}], "dispatch": "partition"},

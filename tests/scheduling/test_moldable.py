@@ -23,7 +23,7 @@ def by_kernel(jobs: Moldable, machine: int, select: str, **options: Any) -> list
         np.array(column) for column in zip(*(s for job in jobs for s in job.shapes), strict=True)
     )
     shapes = Shapes(np.cumsum([0] + [len(job.shapes) for job in jobs]), run, planned, processors)
-    attributes = np.full((len(jobs), 5), np.nan)
+    attributes = np.full((len(jobs), 6), np.nan)
     attributes[:, 0] = [job.user for job in jobs]
     submit, request = (np.array([getattr(job, name) for job in jobs]) for name in ("submit", "planned"))
     widths = np.array([job.processors for job in jobs])

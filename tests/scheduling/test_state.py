@@ -100,7 +100,7 @@ def test_usage_and_limits_are_those_of_the_slow_simulator(half_life: float, peri
         numbers = np.array([[job.user, job.group, -1, job.number // 3] for job in jobs])
         owners = accounts.Owners(numbers, np.full((len(jobs), 3), math.nan), tree=tree)
         usage = accounts.new_usage(owners, None, 0.0, period)
-        most = np.array([[rng.randint(1, 3), rng.randint(2, 6)] for _ in range(usage.accounts.size)])
+        most = np.array([[rng.randint(1, 3), rng.randint(2, 6), 1] for _ in range(usage.accounts.size)])
         usage = usage._replace(limits=accounts.limits_of(most))
         whole = rng.random() < 0.5
         fair = naive.FairShare(half_life, period=period, whole_periods=whole, tree=plain_tree(given))
@@ -210,7 +210,7 @@ def test_owners_have_the_rows_of_their_accounts() -> None:
 def test_a_cycle_tests_as_many_jobs_of_each_user_as_it_may() -> None:
     may_test, forget_tests = for_python(accounts.may_test), for_python(accounts.forget_tests)
     owners = accounts.Owners(np.array([[0, -1, -1, -1], [1, -1, -1, -1], [-1, -1, -1, -1]]), np.zeros((3, 3)))
-    usage = accounts.new_usage(owners, None, 0.0)._replace(limits=accounts.limits_of(np.ones((3, 2), np.int64)))
+    usage = accounts.new_usage(owners, None, 0.0)._replace(limits=accounts.limits_of(np.ones((3, 3), np.int64)))
     for _ in range(2):
         assert [may_test(usage, item, 2) for item in (0, 0, 1, 0, 1, 2, 2, 2, 1)] == [
             True, True, True, False, True, True, True, True, False,
@@ -343,13 +343,14 @@ def test_formulas_receive_their_parameters() -> None:
         return 7.0
 
     number = register_formula(formula)
-    numbers, known, owner = tuple(map(float, range(10))), np.arange(10.0, 15.0), np.arange(20.0, 23.0)
+    numbers, known, owner = tuple(map(float, range(10))), np.arange(10.0, 16.0), np.arange(20.0, 23.0)
     demands = np.array([[30, 31, 32, 33], [40, 41, 42, 43]])
     assert key_of(number, 1, numbers, known, owner, demands, np.array([2, 0, -1, 3])) == 7
     assert found == {
         "now": 0, "submit_time": 1, "estimate": 2, "processors": 3, "user_usage": 4, "group_usage": 5, "fair_tree": 6,
         "association_usage": 7, "machine_processors": 8, "dominant_share": 9, "user_id": 10, "group_id": 11,
-        "queue_id": 12, "executable_id": 13, "job_id": 14, "partition_id": 20, "user_share": 21, "group_share": 22,
+        "queue_id": 12, "executable_id": 13, "job_id": 14, "requested_nodes": 15, "partition_id": 20, "user_share": 21,
+        "group_share": 22,
         "resource_1": 42, "resource_2": 40, "resource_3": 0, "resource_4": 43,
     }  # fmt: skip
     assert plain_key_of(number, 50.0, 51.0, 52.0, 53.0) == 7

@@ -269,6 +269,7 @@ def import_site(
     qos: Path | None = None,
     associations: Path | None = None,
     reservations: Path | None = None,
+    usage: Path | None = None,
 ) -> None:
     """
     Read the configuration of a Slurm site as a scheduler, which you can edit.
@@ -284,15 +285,17 @@ def import_site(
     conf: slurm.conf; the files that it includes lie next to it.
     output: The config to write, with the scheduler site: .yaml.
     qos: The output of `sacctmgr show qos -P`.
-    associations: The output of `sacctmgr show assoc -P format=Account,ParentName,User,Share,MaxJobs,GrpJobs,GrpTRES`.
+    associations: The output of `sacctmgr show assoc -P
+        format=Account,ParentName,User,Share,MaxJobs,GrpJobs,GrpTRES,GrpTRESRunMins`.
     reservations: The output of `scontrol show res`.
+    usage: The output of `sshare -a -l -P` when the log begins: the usage with which fair share begins (default: 0).
     """
     from swflow.files.atomic import write_text
     from swflow.log.slurm.site_file import read_site, site_yaml
 
     check_ending(output, ".yaml", ".yml")
-    site = read_site(conf, qos=qos, associations=associations, reservations=reservations)
-    write_text(output, site_yaml(site, [path for path in (conf, qos, associations, reservations) if path]))
+    site = read_site(conf, qos=qos, associations=associations, reservations=reservations, usage=usage)
+    write_text(output, site_yaml(site, [path for path in (conf, qos, associations, reservations, usage) if path]))
     left_out = [note for note in site.notes if note.treatment and note.treatment.simulated != "yes"]
     print_table(
         ["option", "value", "simulated", "what that means"],

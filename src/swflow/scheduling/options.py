@@ -25,11 +25,16 @@ Unavailable = TypedDict("Unavailable", {"from": float | str, "until": float | st
 
 
 class Account(TypedDict, total=False):
-    """A group in the tree of accounts: the group above it, and its share and its users' for the fair tree."""
+    """
+    A group in the tree of accounts: the group above it, its share and its users', and their usage before the log.
+
+    Usage is in processor-seconds, at the first submission.
+    """
 
     parent: str
     share: float
     users: Mapping[str, float]
+    usage: Mapping[str, float]
 
 
 class Priority(TypedDict, total=False):
@@ -42,7 +47,9 @@ class Priority(TypedDict, total=False):
     dampening: float
     calc_period: float
     whole_periods: bool
+    whole_points: bool
     size: float
+    nodes: int
     favor_small: bool
     partition: float
     partition_factors: Mapping[str, float]
@@ -85,6 +92,9 @@ class Preemption(TypedDict, total=False):
     exempt_time: float
     requeue_delay: float
 
+
+#: The most nodes of a machine, and units of a resource on a node: products with processors stay exact in 64 bits.
+MOST_NODES, MOST_UNITS = 65_536, 2**31
 
 #: The largest time that is simulated, seconds: beyond some 2**53 a clock of floating-point numbers stands still.
 LATEST = 1e12
@@ -263,21 +273,22 @@ class Options:
     priority: Priority | None = option(
         "priority",
         "The weights of order slurm-multifactor: age, max_age, fair_share, fair_share_of, dampening, calc_period, "
-        "whole_periods, size, favor_small, partition, partition_factors, qos, qos_factors.",
+        "whole_periods, whole_points, size, nodes, favor_small, partition, partition_factors, qos, qos_factors.",
         optional=True,
     )
     limits: Limits | None = option(
         "limits",
-        "The maximum of running jobs and processors of a user, group, partition and QOS, such as {user: {jobs: 10}, "
-        "partition: {debug: {processors: 64}}}, and of each user in a partition or QOS (user_jobs, user_processors); "
-        "jobs beyond it are skipped.",
+        "The maximum of running jobs, processors and processor_minutes (that are left to running jobs) of a user, "
+        "group, partition and QOS, such as {user: {jobs: 10}, partition: {debug: {processors: 64}}}, and of each user "
+        "in a partition or QOS (user_jobs and so on); jobs beyond it are skipped.",
         optional=True,
     )
     accounts: Mapping[str, Account] | None = option(
         "accounts",
         "The groups of a site as a tree, such as {physics: {parent: science, share: 2, users: {alice: 3}}}: jobs of a "
         "group count towards the limits of the groups above it; fair share of associations and the fair tree use these "
-        "shares, others are 1.",
+        "shares, others are 1. Fair share begins with the usage of users, such as {physics: {usage: {alice: 3600}}} "
+        "(processor-seconds).",
         optional=True,
     )
     resources: Mapping[str, int | None] | None = option(
@@ -353,6 +364,7 @@ CHOICES: dict[str, Mapping[str, str]] = {name: option.choices for name, option i
 CLUSTER_OPTIONS = tuple(Cluster.__annotations__)
 
 _POINTS = _SHARE = Option("number", "", least=0, most=1e9)
+_USAGE = Option("weights", "", least=0, most=1e18)
 
 #: The keys of `priority`: weights in points, parameters, and the priorities of partitions and QOS by name.
 PRIORITY: dict[str, Option] = {
@@ -363,7 +375,9 @@ PRIORITY: dict[str, Option] = {
     "dampening": Option("number", "", above=0, most=1e9),
     "calc_period": Option("number", "", least=0, most=LATEST),
     "whole_periods": Option("flag", ""),
+    "whole_points": Option("flag", ""),
     "size": _POINTS,
+    "nodes": Option("integer", "", least=1, most=MOST_NODES),
     "favor_small": Option("flag", ""),
     "partition": _POINTS,
     "partition_factors": Option("weights", "", least=0, most=1e9),
@@ -401,20 +415,17 @@ PREEMPTION: dict[str, Option] = {
 
 #: The parameters of `priority`, to the weight or period that uses each.
 _OF_WEIGHT = {"max_age": "age", "fair_share_of": "fair_share", "dampening": "fair_share",
-              "whole_periods": "calc_period", "favor_small": "size"}  # fmt: skip
+              "whole_periods": "calc_period", "nodes": "size", "favor_small": "size"}  # fmt: skip
 
 #: The allocations by the resources that the processes of a node share.
 SHARED_ALLOCATIONS = frozenset({"least-shared", "threshold"})
 
 #: The kinds of accounts that limits apply to, the limited quantities, and those of each user in a partition or QOS.
-LIMITED, LIMITS = ("user", "group", "partition", "qos"), ("jobs", "processors")
-USER_LIMITS, WITH_USER_LIMITS = ("user_jobs", "user_processors"), ("partition", "qos")
+LIMITED, LIMITS = ("user", "group", "partition", "qos"), ("jobs", "processors", "processor_minutes")
+USER_LIMITS, WITH_USER_LIMITS = tuple(f"user_{name}" for name in LIMITS), ("partition", "qos")
 
 #: The keys of a group of nodes.
 NODE_OPTIONS = tuple(NodeGroup.__annotations__)
-
-#: The most nodes of a machine, and units of a resource on a node: products with processors stay exact in 64 bits.
-MOST_NODES, MOST_UNITS = 65_536, 2**31
 
 #: The keys of a window.
 WINDOW_OPTIONS = tuple(Unavailable.__annotations__)
@@ -769,6 +780,8 @@ def _accounts(value: Any, where: str) -> dict[str, Account]:
             one["share"] = _checked(_SHARE, share, f"{here}: share")
         if account.get("users") is not None:
             one["users"] = _checked(replace(_SHARE, kind="weights"), account["users"], f"{here}: users")
+        if account.get("usage") is not None:
+            one["usage"] = _checked(_USAGE, account["usage"], f"{here}: usage")
         found[name] = one
     for name in found:
         if name in accounts_above(found, name)[1:]:

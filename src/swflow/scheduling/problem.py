@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -49,7 +49,8 @@ class Jobs:
     run: np.ndarray  # float64
     planned: np.ndarray  # float64: planned run times, not below ``run`` and raised to 1
     processors: np.ndarray  # int64, at most the machine's
-    attributes: np.ndarray | None = None  # float64 (jobs, 5): user, group, queue, executable, job id; NaN: unknown
+    # float64 (jobs, 6): user, group, queue, executable, job id (NaN: unknown), and requested nodes.
+    attributes: np.ndarray | None = None
     users: np.ndarray | None = None  # int64: the user of each job, for predictions
     clusters: np.ndarray | None = None  # int64: the cluster of each job's partition, from 0
     demands: np.ndarray | None = None  # int64 (jobs, resources): the units that a job occupies while it runs
@@ -74,9 +75,9 @@ class Machine:
     """
     A machine of a problem. Its other options are those of the policy's queue with the same index.
 
-    ``limits`` are int64 of shape (accounts, 2), the maximum of running jobs and processors: of all jobs together
-    (unused), then of the accounts in the order of `swflow.scheduling.state.accounts.Owners`. A job beyond a limit is
-    skipped as if it were not queued.
+    ``limits`` are int64 of shape (accounts, 3), the maximum of running jobs, processors, and processor-minutes that are
+    left to running jobs: of all jobs together (unused), then of the accounts in the order of
+    `swflow.scheduling.state.accounts.Owners`. A job beyond a limit is skipped as if it were not queued.
     """
 
     processors: int
@@ -335,11 +336,12 @@ def prepare(workload: Workload, scheduler: Scheduler) -> Problem:
     demands = demands_of(table, list(resources[0]), name)
     if scheduler.shares:
         require_demands(table, workload.machine.capacities, name)
-    ownership = ownership_of(workload, table, scheduler, arrays)
+    jobs = _jobs(table, scheduler, demands)
+    ownership = ownership_of(workload, table, scheduler, arrays, jobs.planned)
+    jobs = replace(jobs, clusters=ownership.clusters)
     _require_memory(name, sum(sizes), scheduler)
     shapes = _shapes(name, table, scheduler, max(sizes)) if moldable else None
     sharing = _shared(workload, table, scheduler)
-    jobs = _jobs(table, scheduler, ownership.clusters, demands)
     named = _mentioned_resources(scheduler, resources[0])
     columns = _columns(jobs, shapes if scheduler.shapes == "submit" else None, ownership.owners, named)
     moves = dependencies is not None or scheduler.preemption is not None
@@ -399,7 +401,8 @@ def _times(table: pl.DataFrame, scheduler: Scheduler) -> tuple[np.ndarray, np.nd
     return run, np.maximum(planned, 1.0)
 
 
-def _jobs(table: pl.DataFrame, scheduler: Scheduler, clusters: np.ndarray | None, demands: np.ndarray | None) -> Jobs:
+def _jobs(table: pl.DataFrame, scheduler: Scheduler, demands: np.ndarray | None) -> Jobs:
+    """Return the jobs, whose clusters are not known yet."""
     run, planned = _times(table, scheduler)
     # With shared run times the engine decides which jobs are killed.
     run, submit = (
@@ -417,8 +420,7 @@ def _jobs(table: pl.DataFrame, scheduler: Scheduler, clusters: np.ndarray | None
         table["processors"].to_numpy(),
         _attributes(table) if _needs_attributes(scheduler) else None,
         _users(table) if scheduler.prediction == "system" else None,
-        clusters,
-        demands,
+        demands=demands,
     )
 
 
@@ -444,7 +446,7 @@ def _columns(jobs: Jobs, shapes: Shapes | None, owners: Owners | None, resources
     items = _items(jobs, shapes)
     return JobColumns(
         items,
-        np.full((1, 5), np.nan) if jobs.attributes is None else items.of_jobs(jobs.attributes),
+        np.full((1, 6), np.nan) if jobs.attributes is None else items.of_jobs(jobs.attributes),
         np.full((1, 3), np.nan) if owners is None else items.of_jobs(owners.variables),
         np.array([*resources.values(), *[-1] * (MOST_NAMED - len(resources))]),
     )
@@ -474,10 +476,11 @@ def _users(table: pl.DataFrame) -> np.ndarray:
 
 
 def _attributes(table: pl.DataFrame) -> np.ndarray:
-    """Return user, group, queue, executable and job id as formulas take them: NaN where unknown."""
-    names = ("user_id", "group_id", "queue_id", "executable_id", "job_id")
+    """Return the attributes of `Jobs`."""
+    names = ("user_id", "group_id", "queue_id", "executable_id", "job_id", "requested_nodes")
     columns = [pl.col(name) if name in table.columns else pl.lit(None).alias(name) for name in names]
-    return table.select(columns).cast(pl.Float64).to_numpy(order="c")
+    known = table.select(columns).cast(pl.Float64).with_columns(pl.col("requested_nodes").fill_null(1))
+    return known.to_numpy(order="c")
 
 
 def _windows_in_seconds(unavailable: Iterable[Unavailable], header: Mapping[str, list[str]]) -> tuple[Window, ...]:

@@ -86,6 +86,8 @@ def conventions(workload: Workload, scheduler: Scheduler) -> list[str]:
         for kind in ("user", "group"):
             shares = getattr(scheduler, f"{kind}_shares") or {}
             lines += [f"Share of {kind} {name}: {share:g}, of others 1" for name, share in shares.items()]
+    if scheduler.accounts:
+        lines.append(f"Accounts: {json.dumps(scheduler.accounts)}")
     if scheduler.limits:
         lines.append(
             f"Limits: {json.dumps(scheduler.limits)}; a job beyond a limit is skipped: it neither starts nor has a "

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from swflow.scheduling.options import OPTIONS, SHARED_ALLOCATIONS
-from swflow.scheduling.orders.vocabulary import LOG, MULTIFACTOR, OF_ACCOUNTS, OF_TREE
+from swflow.scheduling.orders.vocabulary import LOG, MULTIFACTOR, OF_ACCOUNTS, OF_TREE, OF_USAGE
 
 if TYPE_CHECKING:
     from swflow.scheduling.scheduler import Queue, Scheduler
@@ -187,7 +187,7 @@ def _without_effect(one: "Scheduler") -> _Conflicts:
         yield "sharing_limit allocation clusters", "only allocation threshold uses it; choose that, or leave it out"
     if _is_changed(one, "dispatch") and not one.clusters:
         yield "dispatch clusters", "there are no clusters; give some, or leave it out"
-    if one.half_life is not None and _variables(one).isdisjoint({"user_usage", "group_usage"} | OF_TREE):
+    if one.half_life is not None and _variables(one).isdisjoint(OF_USAGE):
         yield (
             "half_life order backfill_order priority",
             "no order uses user_usage, group_usage, association_usage or fair_tree; choose fair-share, or leave it out",
@@ -203,13 +203,17 @@ def _without_effect(one: "Scheduler") -> _Conflicts:
             "priority order backfill_order clusters",
             f"its weights are for order {MULTIFACTOR}, which is not used; leave it out",
         )
-    has_tree = not _variables(one).isdisjoint(OF_TREE)
-    if one.accounts is not None and not (has_tree or any("group" in (queue.limits or {}) for queue in one.queues)):
+    has_tree, given = not _variables(one).isdisjoint(OF_TREE), set[str]().union(*(one.accounts or {}).values())
+    uses_usage = not _variables(one).isdisjoint(OF_USAGE)
+    is_used = has_tree or (uses_usage and "usage" in given)
+    if one.accounts is not None and not (is_used or any("group" in (queue.limits or {}) for queue in one.queues)):
         yield (
             "accounts limits clusters priority order backfill_order",
             "no group has limits, and no order uses association_usage or fair_tree; choose one, or leave it out",
         )
-    if not has_tree and any(account.keys() & {"share", "users"} for account in (one.accounts or {}).values()):
+    if "usage" in given and not uses_usage:
+        yield "accounts priority order backfill_order", "no order uses usage; choose fair-share, or leave usage out"
+    if not has_tree and given & {"share", "users"}:
         yield (
             "accounts priority order backfill_order",
             "no order uses shares in accounts; choose fair_share_of: association or fair-tree, or leave them out",

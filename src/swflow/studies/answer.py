@@ -694,9 +694,9 @@ def _limits_in_words(limits: Mapping[str, Unchecked] | None) -> list[str]:
     for kind, of_kind in (limits or {}).items():
         for name, limit in of_kind.items():
             if isinstance(limit, Mapping):
-                found += [f"at most {most:,} {what} in {kind} {name}" for what, most in limit.items()]
+                found += [f"at most {most:,} {what.replace('_', ' ')} in {kind} {name}" for what, most in limit.items()]
             else:
-                found.append(f"at most {limit:,} {name} of each {kind}")
+                found.append(f"at most {limit:,} {name.replace('_', ' ')} of each {kind}")
     return found
 
 

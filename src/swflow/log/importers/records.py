@@ -31,8 +31,8 @@ RECORD_COLUMNS: dict[str, pl.DataType] = {
         pl.Float64(),
     ),
     **dict.fromkeys(
-        ("line", "allocated_processors", "requested_processors", "status", "nodes", "gpus", "licenses", "memory",
-         "array_limit"),
+        ("line", "allocated_processors", "requested_processors", "status", "nodes", "requested_nodes", "gpus",
+         "licenses", "memory", "array_limit"),
         pl.Int64(),
     ),
     **dict.fromkeys(
@@ -43,7 +43,7 @@ RECORD_COLUMNS: dict[str, pl.DataType] = {
 
 #: Columns of an imported log in addition to the standard's fields, if the source has them: the site's job id, its
 #: Unix group (``group_id`` is the account), GPUs, suspended time in seconds, licenses of all products, memory of the
-#: whole job in MB, nodes, and those of `swflow.jobs.table.ELIGIBILITY_COLUMNS`.
+#: whole job in MB, nodes, requested nodes, and those of `swflow.jobs.table.ELIGIBILITY_COLUMNS`.
 EXTRA_COLUMNS: dict[str, pl.DataType] = {
     "site_job_id": pl.String(),
     "unix_group_id": pl.Int64(),
@@ -56,6 +56,7 @@ EXTRA_COLUMNS: dict[str, pl.DataType] = {
     "depends_on": pl.List(pl.Int64()),
     "eligible_after": pl.Float64(),
     "nodes": pl.Int64(),
+    "requested_nodes": pl.Int64(),
 }
 
 #: Notes on jobs that need more than processors and time.

@@ -292,6 +292,7 @@ def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
     table = table.with_columns(
         **{name: pl.when(value > 0).then(value) for name, value in processors.items()},
         nodes=pl.col("allocnodes").cast(pl.Int64, strict=False),
+        requested_nodes=resource(pl.col("reqtres"), "node").cast(pl.Int64, strict=False),
         gpus=pl.coalesce(gpus(pl.col(name)) for name in ("alloctres", "reqtres")),
         state=state(pl.col("state")),
         elapsed=pl.coalesce(pl.col("elapsedraw").cast(pl.Float64, strict=False), seconds(pl.col("elapsed"))),
@@ -546,7 +547,7 @@ def _records(jobs: pl.DataFrame, tally: Tally, limits: Mapping[str, float], cpus
             tally.note(jobs, f"unknown state {name!r}", pl.col("state") == name)
     return jobs.select(
         "line", "submit", "eligible", "start", "end", "run_time", "suspended_time", "unix_group", "queue", "partition",
-        "executable", "nodes", "gpus", "array", "array_limit", "depends_on",
+        "executable", "nodes", "requested_nodes", "gpus", "array", "array_limit", "depends_on",
         licenses=pl.when(pl.col("licenses") > 0).then("licenses"),
         memory=pl.col("memory").ceil().cast(pl.Int64),
         site_job_id=pl.col("jobid"),
@@ -606,7 +607,9 @@ def _components_together(jobs: pl.DataFrame, tally: Tally) -> pl.DataFrame:
         return jobs
     tally.note(parts, "components of heterogeneous jobs, joined", pl.lit(True))
     parts = _with_runs(parts.with_columns(leader=pl.col("jobid").str.extract(r"^(\d+)", 1)))
-    sums = ("allocated", "requested", "nodes", "gpus", "licenses", "memory", "cpu_time", "step_memory")
+    sums = (
+        "allocated", "requested", "nodes", "requested_nodes", "gpus", "licenses", "memory", "cpu_time", "step_memory"
+    )  # fmt: skip
     memory = pl.col("requested_memory")
     processors = pl.when(memory.is_not_null()).then(pl.coalesce("allocated", "requested"))
     span = pl.col("end").max() - pl.col("start").min() - pl.col("suspended_time").max().fill_null(0)

@@ -71,12 +71,14 @@ def read_site(
     qos: str | Path | None = None,
     associations: str | Path | None = None,
     reservations: str | Path | None = None,
+    usage: str | Path | None = None,
 ) -> SlurmSite:
     """
     Read a Slurm site from its slurm.conf and, if given, the output of Slurm's commands.
 
     The files that slurm.conf includes lie next to it. The others are the output of ``sacctmgr show qos -P``, ``sacctmgr
-    show assoc -P`` and ``scontrol show res``. Raise `SwflowError`, with file and line, if one has another form.
+    show assoc -P``, ``scontrol show res`` and ``sshare -a -l -P``. Raise `SwflowError`, with file and line, if one has
+    another form.
     """
     slurm = read_slurm_conf(conf)
     levels = [] if qos is None else read_table(qos, "sacctmgr show qos -P", ["name", "priority"])
@@ -84,11 +86,13 @@ def read_site(
         [] if associations is None else read_table(associations, "sacctmgr show assoc -P", ["account", "user", "share"])
     )
     windows = [] if reservations is None else read_reservations(reservations)
+    used = [] if usage is None else read_table(usage, "sshare -a -l -P", ["account", "user", "rawusage"])
     groups = _groups(slurm.partitions)
-    options: dict[str, Any] = _order(slurm, levels) | _backfill(slurm)
     enforced = _enforces_limits(slurm)
     limits = _limits(levels, members) if enforced else {}
     obeyed = levels if enforced else []
+    has_minutes = any(_run_minutes(row) for row in (*obeyed, *(members if enforced else [])))
+    options: dict[str, Any] = _order(slurm, levels, has_minutes) | _backfill(slurm)
     names = [name for group in groups for name in group.nodes]
     if not windows:
         options["nodes"] = _node_groups(slurm)
@@ -103,12 +107,17 @@ def read_site(
     options["limits"] = _without_empty(limits)
     has_shares = "fair_share_of" in options.get("priority", {})
     options["accounts"] = _accounts(members, has_shares) if has_shares or "group" in limits else {}
+    if has_shares:
+        _add_usage(options["accounts"], used)
     notes = [
         *_conf_notes(slurm, levels),
         *_row_notes("QOS", levels),
         *_row_notes("Assoc", members),
         *_window_notes(windows),
     ]
+    if used and not has_shares:
+        unused = Treatment("no", "there is no weight of fair share")
+        notes.append(Note("Usage.RawUsage", used[0].text("rawusage"), str(used[0].place), unused))
     return SlurmSite(_processors(names, slurm.nodes), len(names), _without_empty(options), notes)
 
 
@@ -142,15 +151,14 @@ def _groups(partitions: Iterable[SlurmPartition]) -> list[_Group]:
     return groups
 
 
-def _order(slurm: SlurmConf, levels: Sequence[Row]) -> dict[str, Any]:
-    """Return the order of the queue with its weights."""
+def _order(slurm: SlurmConf, levels: Sequence[Row], has_minutes: bool) -> dict[str, Any]:
+    """Return the order of the queue with its weights; limits of processor-minutes need the period."""
     weights = {
         "age": "PriorityWeightAge", "fair_share": "PriorityWeightFairshare", "size": "PriorityWeightJobSize",
         "partition": "PriorityWeightPartition", "qos": "PriorityWeightQOS",
     }  # fmt: skip
     is_multifactor = slurm.text("PriorityType").lower().endswith("multifactor")
     priority: dict[str, Any] = {key: is_multifactor and slurm.whole(option) for key, option in weights.items()}
-    priority["size"] /= 2  # the other half is that of the nodes that a job requests
     factors: dict[str, Mapping[str, float]] = {
         "partition": _with_tiers(slurm.partitions, priority),
         "qos": {row.text("name"): row.whole("priority") or 0 for row in levels},
@@ -164,9 +172,11 @@ def _order(slurm: SlurmConf, levels: Sequence[Row]) -> dict[str, Any]:
     found: dict[str, Any] = {"order": "slurm-multifactor", "priority": priority}
     if "age" in priority:
         priority["max_age"] = min(slurm.seconds("PriorityMaxAge", 7 * 86400.0), 1e12)
+    if "size" in priority:
+        priority["nodes"] = len({name for one in slurm.partitions for name in one.nodes})
     if slurm.text("PriorityFavorSmall").upper() in ("YES", "1", "TRUE") and "size" in priority:
         priority["favor_small"] = True
-    if "age" in priority or "fair_share" in priority:
+    if "age" in priority or "fair_share" in priority or (is_multifactor and has_minutes):
         priority["calc_period"] = slurm.seconds("PriorityCalcPeriod", 300.0)
     if "fair_share" in priority:
         half_life = slurm.seconds("PriorityDecayHalfLife", 7 * 86400.0)
@@ -181,6 +191,8 @@ def _order(slurm: SlurmConf, levels: Sequence[Row]) -> dict[str, Any]:
             priority["whole_periods"] = True  # `_adjust_limit_usage` in Slurm's acct_policy.c drops the rest
     if not priority:
         return {"order": _BY_SUBMISSION}
+    if is_multifactor:
+        priority["whole_points"] = True
     return found
 
 
@@ -346,11 +358,17 @@ def _limits(levels: Sequence[Row], members: Sequence[Row]) -> dict[str, Any]:
     return _association_limits(members) | ({"qos": of_qos} if of_qos else {})
 
 
+def _run_minutes(row: Row) -> int | None:
+    """Return the limit of CPU-minutes that are left to running jobs."""
+    return row.tres("grptresrunmins").get("cpu")
+
+
 def _qos_limits(row: Row) -> dict[str, int]:
-    """Return the limits of a QOS: its running jobs and CPUs, and those of each user."""
+    """Return the limits of a QOS: its running jobs, CPUs and CPU-minutes, and the first two of each user."""
     limits = {
         "jobs": row.whole("grpjobs"), "processors": row.tres("grptres").get("cpu"),
-        "user_jobs": row.whole("maxjobspu"), "user_processors": row.tres("maxtrespu").get("cpu"),
+        "processor_minutes": _run_minutes(row), "user_jobs": row.whole("maxjobspu"),
+        "user_processors": row.tres("maxtrespu").get("cpu"),
     }  # fmt: skip
     return _without_empty(limits)
 
@@ -370,16 +388,24 @@ def _accounts(members: Sequence[Row], with_shares: bool) -> dict[str, dict[str, 
     return found
 
 
+def _add_usage(accounts: dict[str, dict[str, Any]], used: Sequence[Row]) -> None:
+    """Add the usage of the users of each account."""
+    for row in used:
+        user, seconds = row.text("user").strip(), row.whole("rawusage")
+        if user and seconds:
+            accounts.setdefault(row.text("account").strip(), {}).setdefault("usage", {})[user] = seconds
+
+
 def _association_limits(members: Sequence[Row]) -> dict[str, dict[str, dict[str, int]]]:
-    """Return the limits of users and accounts: running jobs and CPUs."""
+    """Return the limits of users and accounts: running jobs, CPUs and CPU-minutes."""
     limits: dict[str, dict[str, dict[str, int]]] = {}
     for row in members:
         user, account = row.text("user"), row.text("account").strip()
         if account == "root" and not user:
             continue
         jobs = [value for value in (row.whole("maxjobs") if user else None, row.whole("grpjobs")) if value]
-        cpus = row.tres("grptres").get("cpu")
-        own = ({"jobs": min(jobs)} if jobs else {}) | ({"processors": cpus} if cpus else {})
+        cpus, minutes = row.tres("grptres").get("cpu"), _run_minutes(row)
+        own = _without_empty({"jobs": min(jobs, default=0), "processors": cpus, "processor_minutes": minutes})
         if own:
             kind, name = ("user", user) if user else ("group", account)
             before = limits.setdefault(kind, {}).setdefault(name, own)

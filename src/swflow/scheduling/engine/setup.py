@@ -17,7 +17,7 @@ from swflow.scheduling.machine.numbered import Numbered, new_numbered
 from swflow.scheduling.problem import Machine, Problem, Shapes, Window
 from swflow.scheduling.scheduler import Queue
 from swflow.scheduling.state import layout
-from swflow.scheduling.state.accounts import limits_of, new_usage
+from swflow.scheduling.state.accounts import UNLIMITED, limits_of, new_usage
 from swflow.scheduling.state.choices import Allocation, Backfill
 from swflow.scheduling.state.heap import ELEMENT
 from swflow.scheduling.state.items import Items
@@ -54,13 +54,14 @@ def new_states(problem: Problem) -> tuple[list[State], list[tuple[np.ndarray, np
     shared: dict[str, Any] = {
         "jobs": _new_jobs(items),
         "predicted": predicted,
-        "attributes": np.full((1, 5), np.nan) if attributes is None else attributes,
+        "attributes": np.full((1, 6), np.nan) if attributes is None else attributes,
         "shapes": shapes,
         "usage": new_usage(
             problem.accounts,
             items.job if items.first.size else None,
             items.submit.min() if count else 0.0,
             (policy.priority or {}).get("calc_period", 0),
+            policy.half_life or math.inf,
         ),
         "demands": items.demands,
         "slots": problem.slots,
@@ -126,6 +127,7 @@ def _new_state(
         "shapes": policy.shapes == "start",
         "accounts": problem.accounts is not None,
         "limits": machine.limits is not None,
+        "minutes": machine.limits is not None and bool((machine.limits[:, 2] < UNLIMITED).any()),
         "half_life": policy.half_life or np.inf,
         "calc_period": (policy.priority or {}).get("calc_period", 0),
         "whole_periods": (policy.priority or {}).get("whole_periods", False),
@@ -143,7 +145,7 @@ def _new_state(
 
     agenda, queue_plan = np.zeros(1, layout.AGENDA), np.zeros(1, layout.QUEUE_PLAN)
     agenda["full"], agenda["tests"], queue_plan["jobs"] = 1, NO_JOB, -1
-    agenda["due"], agenda["last_pass"], agenda["cycle"] = np.inf, -np.inf, np.inf
+    agenda["due"], agenda["last_pass"], agenda["cycle"], agenda["counted"] = np.inf, -np.inf, np.inf, -np.inf
     steps = _MOST_GROUPS + 2 * (reserved + len(windows)) + 2 if backfill == SLURM and problem.nodes is None else 0
     usage = shared["usage"]._replace(limits=limits_of(machine.limits))
     is_sorted = backfill == SLURM and bool(order.formula) and values["calc_period"] > 0 and not problem.preempting

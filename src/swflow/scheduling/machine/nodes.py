@@ -110,7 +110,7 @@ def _kinds(
     """Return the partition of each kind of jobs, the kind of each job, and the least units for a processor of each."""
     with np.errstate(divide="ignore"):
         octave = np.log2(demands / processors.reshape(-1, 1))
-    for parts in (8, 4, 2, 1):  # of an octave
+    for parts in (8, 4, 2, 1):  # in which an octave is divided
         levels = np.column_stack([partition, np.floor(parts * octave)])
         kinds, kind = np.unique(levels, axis=0, return_inverse=True)
         if len(kinds) <= _KINDS:

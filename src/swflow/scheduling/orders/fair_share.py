@@ -43,7 +43,9 @@ def multifactor(priority: Priority, number_of: Callable[[str, str], int]) -> str
 
     Age counts up to ``max_age``; the fair-share factor is that of the fair tree, or 2 to the power of minus usage over
     share (over the damping) of the user, the group, or the association of both; the size factor is the share of the
-    machine, and partitions and QOS count by their priority over the largest.
+    machine's processors, or with ``nodes`` the mean of that and of the share of nodes; partitions and QOS count by
+    their priority over the largest. Whole points are rounded down, to at least 1 (`_get_priority_internal` in Slurm's
+    priority_multifactor.c).
 
     ``priority`` has keys of `swflow.scheduling.options.PRIORITY`; a missing weight is 0. ``number_of`` returns the
     number of a ``partition`` or ``qos``, given that word and the name.
@@ -63,6 +65,8 @@ def multifactor(priority: Priority, number_of: Callable[[str, str], int]) -> str
     who = priority.get("fair_share_of", "user")
     damping = priority.get("dampening", 1)
     size = "processors / machine_processors"
+    if "nodes" in priority:
+        size = f"((requested_nodes / {priority['nodes']} + {size}) / 2)"
     ratio = "association_usage" if who == "association" else f"{who}_usage / {who}_share"
     classic = f"2 ** (-{ratio}{f' / {damping!r}' if damping != 1 else ''})"
     factors = {
@@ -75,7 +79,10 @@ def multifactor(priority: Priority, number_of: Callable[[str, str], int]) -> str
         each = [f"{points[name] / max(points.values())!r} * ({column} == {number_of(kind, name)})" for name in points]
         factors[kind] = f"max({', '.join(each if len(each) > 1 else [*each, '0'])})"
     terms = [f"{priority.get(name)!r} * {factor}" for name, factor in factors.items() if priority.get(name)]
-    return f"-({' + '.join(terms)})" if terms else "0"
+    if not terms:
+        return "0"
+    total = f"({' + '.join(terms)})"
+    return f"-max(1, {total} // 1)" if priority.get("whole_points") else f"-{total}"
 
 
 class Names:
@@ -125,9 +132,14 @@ class _Accounts:
     """The owners of the jobs that are simulated, with their shares, limits and clusters."""
 
     def __init__(
-        self, jobs: pl.DataFrame, scheduler: Any, names: Names, arrays: tuple[np.ndarray, np.ndarray] | None
+        self,
+        jobs: pl.DataFrame,
+        scheduler: Any,
+        names: Names,
+        arrays: tuple[np.ndarray, np.ndarray] | None,
+        planned: np.ndarray,
     ) -> None:
-        self.names, self.jobs, self.arrays = names, jobs, arrays
+        self.names, self.jobs, self.arrays, self.planned = names, jobs, arrays, planned
         self.cycles_count_users = bool(scheduler.cycles["bf_max_job_user"])
         self.widths = jobs["processors"].to_numpy()
         self.numbers: dict[str, np.ndarray] = {}  # the numbers of each account, in order
@@ -175,14 +187,28 @@ class _Accounts:
         """Return the names of users or groups, by their accounts."""
         return [self.names.name_of(kind, number) for number in self.numbers[kind].tolist()]
 
-    def with_tree(self, accounts: Mapping[str, Account] | None) -> Owners:
-        """Return the owners, with the tree of accounts."""
-        leaf, first = _pairs(self.rows["group"], self.rows["user"])
-        users = np.full(first.size, -1)
-        users[leaf[leaf >= 0]] = self.rows["user"][leaf >= 0]
-        groups, people = self._names("group"), self._names("user")
-        pairs = [(groups[group], people[user]) for group, user in zip(first.tolist(), users.tolist(), strict=True)]
-        return self.owners._replace(tree=new_fair_tree(accounts or {}, pairs, leaf))
+    def with_usage(self, accounts: Mapping[str, Account], has_tree: bool) -> Owners:
+        """Return the owners, with their usage before the log, and with the tree of accounts."""
+        owners = self.owners
+        used = {(name, user): most for name, one in accounts.items() for user, most in one.get("usage", {}).items()}
+        if not (used or has_tree):
+            return owners
+        groups, people, pairs = self._names("group"), self._names("user"), dict[tuple[str, str], int]()
+        if has_tree:
+            leaf, first = _pairs(self.rows["group"], self.rows["user"])
+            users = np.full(first.size, -1)
+            users[leaf[leaf >= 0]] = self.rows["user"][leaf >= 0]
+            known = [(groups[group], people[user]) for group, user in zip(first.tolist(), users.tolist(), strict=True)]
+            pairs = {pair: number for number, pair in enumerate(dict.fromkeys([*known, *used]))}
+            owners = owners._replace(tree=new_fair_tree(accounts, list(pairs), leaf))
+        if not used:
+            return owners
+        of_group, of_user = ({name: row for row, name in enumerate(names)} for names in (groups, people))
+        rows = [
+            [of_user.get(pair[1], -1), of_group.get(pair[0], -1), pairs.get(pair, -1), seconds]
+            for pair, seconds in used.items()
+        ]
+        return owners._replace(used=np.array(rows, np.float64))
 
     def _shares(self, kind: str, rows: np.ndarray, given: Mapping[str, float] | None) -> np.ndarray:
         """
@@ -213,7 +239,7 @@ class _Accounts:
 
     def limits(self, limits: Limits | None, there: np.ndarray) -> np.ndarray | None:
         """
-        Return the limits of jobs and processors of all accounts, shape (accounts, 2); None without limits.
+        Return the limits of `LIMITS` of all accounts, shape (accounts, 3); None without limits.
 
         Raise an error if one of the jobs ``there`` is wider than its limits allow.
         """
@@ -221,12 +247,14 @@ class _Accounts:
         if not limits and self.arrays is None and not self.cycles_count_users:
             return None
         self.require(limits, "limits")
-        tables = [np.full((1, 2), UNLIMITED)]
+        tables = [np.full((1, len(LIMITS)), UNLIMITED)]
         for kind in ("user", "group", "partition"):
             tables.append(self._most(kind, limits.get(kind, {}), LIMITS))
             self._require_room(kind, tables[-1], self.rows[kind], there)
         if self.arrays is not None:
-            tables.append(np.column_stack([self.arrays[1], np.full_like(self.arrays[1], UNLIMITED)]))
+            most = np.full((len(self.arrays[1]), len(LIMITS)), UNLIMITED)
+            most[:, 0] = self.arrays[1]
+            tables.append(most)
         for name, rows in self.more.items():
             kind = name.removeprefix("user of ")
             most = self._most(kind, limits.get(kind, {}), LIMITS if name == kind else USER_LIMITS)
@@ -236,15 +264,15 @@ class _Accounts:
             own = limits.get("group", {})
             named = [limit if isinstance(limit := own.get(name), Mapping) else {} for name in self.named]
             most = np.array([[limit.get(what, UNLIMITED) for what in LIMITS] for limit in named])
-            tables.append(most.reshape(-1, 2)[: self.above.max(initial=-1) + 1])
+            tables.append(most.reshape(-1, len(LIMITS))[: self.above.max(initial=-1) + 1])
             for rows in self.above.T:
                 self._require_room("group", tables[-1], rows, there)
         return np.concatenate(tables)
 
     def _most(self, kind: str, of_kind: Mapping[str, int | Mapping[str, int]], quantities: Sequence[str]) -> np.ndarray:
-        """Return two limits of each account of a kind, shape (accounts, 2): for all, and by name."""
+        """Return the limits of each account of a kind, shape (accounts, 3): for all, and by name."""
         of_all = {what: limit for what, limit in of_kind.items() if not isinstance(limit, Mapping)}
-        most = np.full((self.numbers[kind].size, 2), [of_all.get(what, UNLIMITED) for what in quantities])
+        most = np.full((self.numbers[kind].size, len(LIMITS)), [of_all.get(what, UNLIMITED) for what in quantities])
         for name, own in of_kind.items():
             if isinstance(own, Mapping):
                 row = self.numbers[kind] == self.names.number_of(kind, name, f"limits: {kind}")
@@ -252,16 +280,17 @@ class _Accounts:
         return most
 
     def _require_room(self, kind: str, most: np.ndarray, rows: np.ndarray, there: np.ndarray) -> None:
-        """Raise an error if one of the jobs ``there`` is wider than the limit of its account allows."""
-        allowed = np.append(most[:, 1], UNLIMITED)[rows]
-        wide = np.flatnonzero(there & (self.widths > allowed))
-        if wide.size:
-            job = int(wide[0])
-            raise SwflowError(
-                f"limits: {kind}: {wide.size:,} jobs can never start, the first is job {self.jobs['job_id'][job]} "
-                f"with {self.widths[job]:,} of {allowed[job]:,} processors; raise the limit, or leave them out "
-                f"{SELECT}"
-            )
+        """Raise an error if one of the jobs ``there`` needs more than the limit of its account allows."""
+        minutes = self.widths * np.maximum(self.planned // 60, 1).astype(np.int64)
+        for column, needed, what in ((1, self.widths, "processors"), (2, minutes, "processor-minutes")):
+            allowed = np.append(most[:, column], UNLIMITED)[rows]
+            wide = np.flatnonzero(there & (needed > allowed))
+            if wide.size:
+                job = int(wide[0])
+                raise SwflowError(
+                    f"limits: {kind}: {wide.size:,} jobs can never start, the first is job {self.jobs['job_id'][job]} "
+                    f"with {needed[job]:,} of {allowed[job]:,} {what}; raise the limit, or leave them out {SELECT}"
+                )
 
     def clusters(self, clusters: Sequence[Cluster]) -> np.ndarray:
         """Return the index of each job's cluster, by its partition."""
@@ -304,23 +333,27 @@ class Ownership:
     """The options of all queues that name users, groups or partitions, for the jobs of a workload."""
 
     orders: tuple[tuple[Any, Any], ...]  # order and backfill order of each queue, with the weights as a formula
-    limits: tuple[np.ndarray | None, ...]  # the limits of each queue, (accounts, 2): jobs and processors
+    limits: tuple[np.ndarray | None, ...]  # the limits of each queue, (accounts, 3), by `LIMITS`
     owners: Owners | None = None  # if an order, a limit or the dispatch needs it
     clusters: np.ndarray | None = None  # the cluster of each job's partition, from 0, if jobs are dispatched by it
 
 
 def ownership_of(
-    workload: Workload, jobs: pl.DataFrame, scheduler: Any, arrays: tuple[np.ndarray, np.ndarray] | None
+    workload: Workload,
+    jobs: pl.DataFrame,
+    scheduler: Any,
+    arrays: tuple[np.ndarray, np.ndarray] | None,
+    planned: np.ndarray,
 ) -> Ownership:
     """
     Return the ownership of the jobs that are simulated, and the options of the queues that depend on it.
 
-    ``arrays`` is what `swflow.scheduling.eligibility.array_limits` returns.
+    ``arrays`` is what `swflow.scheduling.eligibility.array_limits` returns, ``planned`` are the planned run times.
 
     Raises
     ------
     SwflowError
-        If the log does not record an owner that is needed, or a job is wider than its cluster or its limit.
+        If the log does not record an owner that is needed, or a job needs more than its cluster or its limit.
     """
     names = Names(workload, scheduler.accounts)
     formulas = [
@@ -333,7 +366,7 @@ def ownership_of(
     counts = arrays is not None or scheduler.cycles["bf_max_job_user"]
     if not (used or any(given) or counts or scheduler.dispatch == "partition"):
         return Ownership(orders, (None,) * len(orders))
-    accounts = _Accounts(jobs, scheduler, names, arrays)
+    accounts = _Accounts(jobs, scheduler, names, arrays, planned)
     for name in sorted(used & _NEEDS.keys()):
         accounts.require(_NEEDS[name], name)
     clusters = accounts.clusters(scheduler.clusters) if scheduler.dispatch == "partition" else None
@@ -341,7 +374,7 @@ def ownership_of(
     for index, most in enumerate(given):
         there = clusters == index if clusters is not None else np.full(jobs.height, not scheduler.clusters)
         limits.append(accounts.limits(most, there))
-    owners = accounts.with_tree(scheduler.accounts) if used & OF_TREE else accounts.owners
+    owners = accounts.with_usage(scheduler.accounts or {}, bool(used & OF_TREE))
     return Ownership(orders, tuple(limits), owners, clusters)
 
 

@@ -46,7 +46,7 @@ class JobColumns(NamedTuple):
     """The data of all items that a static key may depend on. Unknown attributes and owners are one row of NaN."""
 
     items: Items
-    attributes: np.ndarray  # (items, 5): user, group, queue, executable and job id, NaN where unknown
+    attributes: np.ndarray  # (items, 6): as `swflow.scheduling.problem.Jobs` has them
     owners: np.ndarray  # (items, 3): as `swflow.scheduling.state.accounts.Owners.variables` has them
     slots: np.ndarray  # (MOST_NAMED,): the columns of the demands that formulas receive, -1 for none
 

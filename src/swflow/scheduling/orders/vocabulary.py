@@ -62,12 +62,14 @@ MULTIFACTOR = "slurm-multifactor"
 MOST_NAMED = 4
 
 #: The arguments of every formula, in order: seconds, processors, and numbers of the log (NaN where unknown); then those
-#: of job ownership; the largest share of the machine's processors or of one of its resources that the job needs; and
-#: its units of the resources that the formula mentions. `wait` follows from the first two.
+#: of job ownership; the largest share of the machine's processors or of one of its resources that the job needs; the
+#: nodes that it requests (1 if unknown); and its units of the resources that the formula mentions. `wait` follows from
+#: the first two.
 PARAMETERS = (
     "now", "submit_time", "estimate", "processors", "user_id", "group_id", "queue_id", "executable_id", "job_id",
     "partition_id", "user_usage", "group_usage", "user_share", "group_share", "fair_tree", "association_usage",
-    "machine_processors", "dominant_share", *(f"resource_{number}" for number in range(1, MOST_NAMED + 1)),
+    "machine_processors", "dominant_share", "requested_nodes",
+    *(f"resource_{number}" for number in range(1, MOST_NAMED + 1)),
 )  # fmt: skip
 
 #: The variables that follow from the time and from what every job has: the first four parameters.
@@ -79,11 +81,14 @@ OF_ACCOUNTS = PARAMETERS[9:17]
 #: Those that need the tree of accounts.
 OF_TREE = frozenset({"fair_tree", "association_usage"})
 
+#: Those that depend on past usage.
+OF_USAGE = OF_TREE | {"user_usage", "group_usage"}
+
 #: The names that a formula may use, besides those of resources.
 VARIABLES = (*PARAMETERS[:2], "wait", *PARAMETERS[2:-MOST_NAMED])
 
 #: The variables that change while a job waits, or differ between machines.
-CHANGING = ("now", "wait", "user_usage", "group_usage", *OF_TREE, "machine_processors", "dominant_share")
+CHANGING = ("now", "wait", *OF_USAGE, "machine_processors", "dominant_share")
 
 #: The functions that a formula may call; `min` and `max` take two arguments or more, the others one.
 FUNCTIONS: dict[str, Callable[..., float]] = {

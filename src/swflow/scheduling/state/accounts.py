@@ -13,8 +13,9 @@ from swflow.scheduling.state.fair_tree import NO_TREE, FairTree, add_up, rank_us
 #: computed in periods, it is that of `compute_usage`, and ``since`` is infinite.
 ACCOUNT = record("seconds since share at", "processors")
 
-#: Running jobs and processors of an account at one machine, and their limits; the jobs ``tested`` in a cycle.
-LIMIT = record("", "jobs processors most_jobs most_processors tested")
+#: Running jobs and processors of an account at one machine, the processor-seconds ``left`` to these jobs, and the
+#: limits of all three; the jobs ``tested`` in a cycle.
+LIMIT = record("left most_minutes", "jobs processors most_jobs most_processors tested")
 
 #: A limit that no job or machine reaches.
 UNLIMITED = 1 << 60
@@ -32,13 +33,16 @@ class Owners(NamedTuple):
     (jobs, 3), for formulas: the partition as in the log, NaN where unknown; the shares of the user and of the group,
     which add up to 1 over all users, and over all groups. ``numbers`` may have more columns, of other accounts with
     limits. ``above`` has the accounts at and above each job's group, shape (jobs, levels), numbered from 0; -1: none.
-    ``tree`` is for the variables `swflow.scheduling.orders.vocabulary.OF_TREE`.
+    ``tree`` is for the variables `swflow.scheduling.orders.vocabulary.OF_TREE`. ``used`` are float64 of shape (users in
+    groups, 4) with the usage before the first submission: the numbers of the user, the group, and the row of both in
+    the tree, -1 where there are no jobs, and processor-seconds.
     """
 
     numbers: np.ndarray
     variables: np.ndarray
     above: np.ndarray | None = None
     tree: FairTree | None = None
+    used: np.ndarray | None = None
 
 
 class Usage(NamedTuple):
@@ -51,12 +55,14 @@ class Usage(NamedTuple):
     tree: FairTree  # with rows of the accounts
     line: np.ndarray  # the submitted jobs in order of their numbers; empty unless usage is computed in periods
     over: np.ndarray  # whether each job has ended or left the queue, which removes it from the line later
-    periods: np.ndarray  # the number of jobs in the line, and of the periods that have passed
+    periods: np.ndarray  # the number of jobs in the line, and of the periods that have passed, now and at the beginning
 
 
-def new_usage(owners: Owners | None, items: np.ndarray | None, since: float, period: float = 0.0) -> Usage:
-    """Return accounts without usage, from the time ``since`` on, without limits; ``items`` has the job of each item."""
-    none, line = np.zeros(0, LIMIT), (np.empty(0, np.int64), np.empty(0, np.bool_), np.zeros(2, np.int64))
+def new_usage(
+    owners: Owners | None, items: np.ndarray | None, since: float, period: float = 0.0, half_life: float = np.inf
+) -> Usage:
+    """Return accounts with their usage at the time ``since``, without limits; ``items`` has the job of each item."""
+    none, line = np.zeros(0, LIMIT), (np.empty(0, np.int64), np.empty(0, np.bool_), np.zeros(3, np.int64))
     if owners is None:
         return Usage(np.zeros(0, ACCOUNT), np.empty((0, 4), np.int64), np.full((1, 3), np.nan), none, NO_TREE, *line)
     sizes = owners.numbers.max(axis=0, initial=-1) + 1
@@ -66,25 +72,32 @@ def new_usage(owners: Owners | None, items: np.ndarray | None, since: float, per
         rows = np.column_stack([rows, np.where(owners.above < 0, -1, owners.above + count)])
         count += owners.above.max(initial=-1) + 1
     tree = owners.tree or NO_TREE
-    nodes = tree.nodes.copy()
+    nodes, of_tree = tree.nodes.copy(), count
     nodes["row"][nodes["row"] >= 0] += count
     count = nodes["row"].max(initial=count - 1) + 1
     accounts = np.zeros(count, ACCOUNT)
     accounts["since"], accounts["at"] = np.inf if period else since, -np.inf
+    if owners.used is not None:
+        who, seconds = owners.used[:, :3].astype(np.int64), owners.used[:, 3]
+        if half_life < np.inf and not period:
+            seconds = seconds * math.log(2) / half_life
+        accounts["seconds"][_ALL] = seconds.sum()
+        for numbers, first in zip(who.T, (1, 1 + sizes[0], of_tree), strict=True):
+            np.add.at(accounts["seconds"], first + numbers[numbers >= 0], seconds[numbers >= 0])
     chosen = slice(None) if items is None else items
     leaf = tree.leaf[chosen] if tree.leaf.size else tree.leaf
     rows, tree = rows[chosen], tree._replace(leaf=leaf, nodes=nodes)
     if period:
         passed = math.floor(since / period) - 1
-        line = np.empty(len(rows), np.int64), np.zeros(len(rows), np.bool_), np.array([0, passed])
+        line = np.empty(len(rows), np.int64), np.zeros(len(rows), np.bool_), np.array([0, passed, passed])
     return Usage(accounts, rows, owners.variables[chosen], none, tree, *line)
 
 
 def limits_of(most: np.ndarray | None) -> np.ndarray:
-    """Return the limits of accounts, given the maximum of their running jobs and processors, shape (accounts, 2)."""
+    """Return the limits of accounts, given those of running jobs, processors and processor-minutes: (accounts, 3)."""
     limits = np.zeros(0 if most is None else len(most), LIMIT)
     if most is not None:
-        limits["most_jobs"], limits["most_processors"] = most[:, 0], most[:, 1]
+        limits["most_jobs"], limits["most_processors"], limits["most_minutes"] = most.T
     return limits
 
 
@@ -232,10 +245,11 @@ def compute_usage(usage: Usage, jobs: np.ndarray, now: float, half_life: float, 
     kept = max(0.0, 1.0 - 0.693 / half_life) ** period
     while periods[1] < math.floor(now / period):
         begin, end = periods[1] * period, (periods[1] + 1) * period
-        periods[1] += 1
         _forget_users(usage)
-        for row in range(usage.accounts.size):
-            usage.accounts[row].seconds *= kept
+        if periods[1] > periods[2]:
+            for row in range(usage.accounts.size):
+                usage.accounts[row].seconds *= kept
+        periods[1] += 1
         left = 0
         for place in range(periods[0]):
             item = line[place]
@@ -289,6 +303,42 @@ def at_limit(usage: Usage, item: int, processors: int) -> bool:
         if row >= 0:
             one = usage.limits[row]
             if one.jobs >= one.most_jobs or one.processors + processors > one.most_processors:
+                return True
+    return False
+
+
+def minutes_of(planned: float) -> float:
+    """
+    Return the time limit of a job in minutes, given its planned run time: as in Slurm whole minutes, and at least 1.
+
+    It is rounded down because recorded jobs that exceeded their limit are planned with their run time.
+    """
+    return max(1.0, math.floor(planned / 60.0))
+
+
+def seconds_left(start: float, planned: float, now: float) -> float:
+    """Return the seconds from a time, or from the start of a job if that is later, to its time limit; 0 after that."""
+    return math.floor(max(0.0, start + 60.0 * minutes_of(planned) - max(start, now)) + 0.5)
+
+
+def count_left(usage: Usage, item: int, seconds: float) -> None:
+    """Add processor-seconds that are left to a running job, or subtract them."""
+    for row in usage.rows[item]:
+        if row >= 0:
+            usage.limits[row].left += seconds
+
+
+def at_minutes(usage: Usage, item: int, minutes: float) -> bool:
+    """
+    Return whether a job with this many processor-minutes would exceed a limit if it started.
+
+    Those that are left to running jobs are rounded down (`acct_policy_job_runnable_post_select` in Slurm's
+    acct_policy.c).
+    """
+    for row in usage.rows[item]:
+        if row >= 0:
+            one = usage.limits[row]
+            if minutes > one.most_minutes - math.floor(one.left / 60.0):
                 return True
     return False
 

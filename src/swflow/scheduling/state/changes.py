@@ -2,7 +2,19 @@
 
 import numpy as np
 
-from swflow.scheduling.state.accounts import at_limit, book_use, compute_usage, end_use, leave_line, submit_use
+from swflow.scheduling.state.accounts import (
+    at_limit,
+    at_minutes,
+    book_use,
+    compute_usage,
+    computed_at,
+    count_left,
+    end_use,
+    leave_line,
+    minutes_of,
+    seconds_left,
+    submit_use,
+)
 from swflow.scheduling.state.heap import pop, push
 from swflow.scheduling.state.layout import CONSERVATIVE, State
 from swflow.scheduling.state.operations import end_of, extend, longest, move_on, occupy, release
@@ -19,6 +31,8 @@ def advance(state: State, now: float) -> None:
     """Advance the machine's clock to ``now``."""
     move_on(state, now)
     compute_usage(state.usage, state.jobs, now, state.options[0].half_life, state.options[0].calc_period)
+    if state.options[0].minutes and state.options[0].calc_period > 0:
+        _count_time(state, computed_at(now, state.options[0].calc_period))
     if state.options[0].windows:
         windows = state.windows[0]
         while windows.begun < state.window_starts.size and state.window_starts[windows.begun].time <= now:
@@ -27,6 +41,24 @@ def advance(state: State, now: float) -> None:
         while windows.ended < state.window_ends.size and state.window_ends[windows.ended].time <= now:
             windows.closed -= state.window_ends[windows.ended].job
             windows.ended += 1
+
+
+def _count_time(state: State, now: float) -> None:
+    """
+    Subtract from what is left to running jobs the time that passed until the end of a period.
+
+    Slurm's multifactor plugin subtracts it only then (`_apply_new_usage` in priority_multifactor.c), and without that
+    plugin nothing is subtracted before a job ends (`priority_p_job_end` in priority_basic.c).
+    """
+    agenda = state.agenda[0]
+    if now <= agenda.counted:
+        return
+    for k in range(state.counts[0].running):
+        item = state.running[k].job
+        job = state.jobs[item]
+        passed = seconds_left(job.start, job.planned, agenda.counted) - seconds_left(job.start, job.planned, now)
+        count_left(state.usage, item, -job.processors * passed)
+    agenda.counted = now
 
 
 def predicted_length(state: State, item: int, estimate: float) -> float:
@@ -74,6 +106,9 @@ def complete(state: State, now: float) -> None:
     if options.accounts:
         book_use(state.usage, item, now, options.half_life, -1, -job.processors)
         leave_line(state.usage, item)
+        if options.minutes:
+            left = seconds_left(job.start, job.planned, agenda.counted)
+            count_left(state.usage, item, -job.processors * left)
         if not options.whole_periods:
             end_use(state.usage, item, job.start, now, job.processors, options.half_life, options.calc_period)
     if now < job.planned_end:
@@ -117,6 +152,8 @@ def begin(state: State, item: int, now: float) -> None:
     counts.busy += job.processors
     if options.accounts:
         book_use(state.usage, item, now, options.half_life, 1, job.processors)
+        if options.minutes:
+            count_left(state.usage, item, job.processors * seconds_left(now, job.planned, now))
     counts.running = push(state.running, counts.running, now + job.run, item)
     if options.corrects:
         counts.predicted = push(state.predictions, counts.predicted, job.planned_end, item)
@@ -139,7 +176,12 @@ def is_entered(state: State, number: int) -> bool:
 
 def is_limited(state: State, item: int) -> bool:
     """Return whether a job is skipped now, because its user, group or partition is at a limit."""
-    return state.options[0].limits != 0 and at_limit(state.usage, item, state.jobs[item].processors)
+    options, job = state.options[0], state.jobs[item]
+    if options.limits == 0:
+        return False
+    if at_limit(state.usage, item, job.processors):
+        return True
+    return options.minutes != 0 and at_minutes(state.usage, item, job.processors * minutes_of(job.planned))
 
 
 def take(state: State, item: int, chosen: int) -> None:

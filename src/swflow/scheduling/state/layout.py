@@ -35,7 +35,8 @@ STEP = record("time", "free")
 #: backfilling. Jobs may exceed their plan (``corrects``); other than reservations, only ends of jobs change the
 #: profile, so a pass needs not enter its last reservation (``simple``); a job's shape is chosen when it starts
 #: (``shapes``); usage and running jobs of ``accounts`` are counted, and formulas are computed at multiples of
-#: ``calc_period``, or at any time if it is 0; usage may count in ``whole_periods`` of it. The cycles of backfill slurm
+#: ``calc_period``, or at any time if it is 0; usage may count in ``whole_periods`` of it. Some ``limits`` are of
+#: processor-``minutes``. The cycles of backfill slurm
 #: have an ``interval``, a ``window`` and a ``resolution`` in seconds, whose slots count from 1970 on, ``epoch`` seconds
 #: before the log; they test as many jobs as there may be ``reservations``, and at most ``of_user`` jobs of a user (0:
 #: all). Its main scheduler tests all jobs at multiples of ``every`` seconds, and ``depth`` jobs because of an event,
@@ -43,7 +44,7 @@ STEP = record("time", "free")
 RULES = record(
     "half_life calc_period interval window resolution epoch every batch_delay",
     "processors backfill reservations one_tree by_arrival backfill_by_arrival per_event predict corrects windows "
-    "simple shapes accounts limits depth of_user whole_periods",
+    "simple shapes accounts limits depth of_user whole_periods minutes",
 )
 
 #: Numbers of running jobs, queued jobs, and predictions that may be corrected; processors of running jobs; processors
@@ -57,12 +58,13 @@ WINDOWS = record("", "begun ended handled closed")
 #: What the next scheduling pass must consider: all queued jobs (``full``), or the arrivals since the last pass. An
 #: arrival before ``reserved_rank`` changes reservations. Jobs may have ended early, or their predictions been
 #: corrected. In a pass, the number of its ``steps``, the number of jobs that it ``tests`` in order, and whether it
-#: ``skips`` those at a limit of running jobs without counting them. The main scheduler of backfill slurm made its last
+#: ``skips`` those at a limit of running jobs without counting them. What is left to running jobs was ``counted`` for
+#: limits at a time. The main scheduler of backfill slurm made its last
 #: pass at a time and has one ``due``; no event came after the last pass that tests all jobs, or after the last cycle
 #: (``settled``). A pass may be due ``at_once``, which delays no other. The next ``cycle`` is an interval after the
 #: ``last_cycle``, or at the first change after that.
 AGENDA = record(
-    "due last_pass cycle last_cycle",
+    "due last_pass cycle last_cycle counted",
     "full newcomers newcomer first_newcomer reserved_rank ended_early corrected steps tests skips settled at_once",
 )
 

@@ -204,7 +204,7 @@ def key_of(
         (
             now, submit, planned, processors, attributes[0], attributes[1], attributes[2], attributes[3],
             attributes[4], owner[0], user_usage, group_usage, owner[1], owner[2], fair_tree, association, machine,
-            dominant, _demand(demands, item, slots[0]), _demand(demands, item, slots[1]),
+            dominant, attributes[5], _demand(demands, item, slots[0]), _demand(demands, item, slots[1]),
             _demand(demands, item, slots[2]), _demand(demands, item, slots[3]),
         ),
     )  # fmt: skip
@@ -216,7 +216,7 @@ def plain_key_of(formula: int, now: float, submit: float, planned: float, proces
 
 
 #: What a formula receives instead of the variables that it does not mention.
-_UNMENTIONED = (np.nan,) * 18
+_UNMENTIONED = (np.nan,) * 19
 
 
 def _demand(demands: np.ndarray, item: int, resource: int) -> float:
