@@ -550,6 +550,7 @@ def _with_jobs(site: Site, values: dict[str, Any]) -> Case:
     table["requested_nodes"] = []
     homes = []
     submit = site.begin / unit
+    limit = rng.choice([None, None, None, 60])  # a default limit as all estimates
     in_rounds = rng.random() < 0.5  # jobs are submitted together: some that start, then a wide one, then narrow ones
     for number in range(rng.choice([rng.randint(1, 8), rng.randint(1, 24)])):
         turn = number % 12 if in_rounds else -1
@@ -564,7 +565,7 @@ def _with_jobs(site: Site, values: dict[str, Any]) -> Case:
         table["job_id"].append(number + 1)
         table["submit_time"].append(submit * unit)
         table["run_time"].append(run * unit)
-        table["estimate"].append(max(0, run + rng.choice([0, 0, 3, 10, 70, -1, -5])) * unit)
+        table["estimate"].append((limit or max(0, run + rng.choice([0, 0, 3, 10, 70, -1, -5]))) * unit)
         low, high = ((most + 1) // 2, most) if turn == 3 else (1, max(1, most // (2 if turn < 3 else 3)))
         widths = [rng.randint(low, high)] if in_rounds else [1, most, rng.randint(1, most)]
         table["processors"].append(rng.choice(widths))

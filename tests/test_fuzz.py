@@ -42,6 +42,10 @@ OFTEN: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
         {"backfill": "slurm", "nodes": "partitions"},
         ("scheduler_parameters", "order", "limits", "priority", "prediction", "estimates"),
     ),
+    "windows of cycles on nodes": (
+        {"backfill": "slurm", "nodes": "partitions", "scheduler_parameters": "bf_window"},
+        ("order", "limits", "priority", "prediction"),
+    ),
     "resources of nodes": (
         {"backfill": "slurm", "nodes": "resources"},
         ("scheduler_parameters", "order", "limits", "priority", "column cancelled_after", "column depends_on"),
@@ -55,6 +59,13 @@ OFTEN: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
     "plans ahead": (
         {"column cancelled_after": "some", "clusters": "several", "dispatch": "earliest-start"},
         ("backfill", "order", "event_order", "prediction", "estimates", "resources"),
+    ),
+    "plans kept": (
+        {
+            "column cancelled_after": "some", "clusters": "several", "dispatch": "earliest-start",
+            "prediction": "perfect",
+        },
+        ("backfill", "order", "event_order"),
     ),
     "loads": (
         {"column cancelled_after": "some", "clusters": "several", "dispatch": "least-loaded"},

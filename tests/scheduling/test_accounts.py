@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import cases
 import naive
 from helpers.kernels import for_python, owners_of_columns, simulate_arrays
 from helpers.workloads import BACKFILLS, random_jobs, random_windows
@@ -245,6 +246,18 @@ def test_partitions_have_the_schedule_of_the_slow_simulator():
         )  # fmt: skip
         pairs = dict(enumerate(zip(found.start.tolist(), found.cluster.tolist(), strict=True)))
         assert pairs == expected, (case, jobs, sizes)
+
+
+def test_partitions_change_no_fair_share_of_accounts():
+    rng = random.Random("fair tree")
+    for _ in range(20):
+        accounts = rng.choice(["flat", "below each other", "above the log's", "shares"])
+        values = cases.completed(site := cases.new_site(rng), {"order": "-fair_tree", "accounts": accounts})
+        assert values is not None
+        case = cases._with_jobs(site, values)
+        log, scheduler = case.workload(), Scheduler(**case.options)
+        without = replace(log, jobs=log.jobs.drop("partition_id"))
+        assert simulate(without, scheduler)["start_time"].to_list() == simulate(log, scheduler)["start_time"].to_list()
 
 
 def test_a_backfill_order_by_usage_reads_the_usage_beside_an_order_without_it():

@@ -67,6 +67,16 @@ def test_a_chain_of_dependencies(mode):
         assert done["wait_time"].to_list() == [0, 0, 0, 7, 0]
 
 
+def test_dependents_are_backfilled_in_the_order_of_their_arrival():
+    # 3 arrives at 5, when 2 ends; 5, which arrived before, is backfilled beside the reservation of 4 at 10
+    jobs = workload(
+        [(0, 10, 3), (0, 5, 1), (0, 4.5, 1), (1, 1, 4), (2, 4.5, 1)], depends_on=[None, None, [2], None, None]
+    )
+    for order in ("saf", "fcfs"):
+        found = starts(jobs, backfill="easy", order=order, backfill_order="fcfs")
+        assert found == {1: 0, 2: 0, 3: 11, 4: 10, 5: 5}
+
+
 def test_an_array_runs_at_most_its_limit_at_once(mode):
     # a machine for all: the tasks 2 to 5 of an array of two at once; the other job overtakes those that wait
     jobs = workload(

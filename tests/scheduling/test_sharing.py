@@ -110,6 +110,21 @@ def test_of_a_shadow_in_which_a_job_comes_and_goes_the_rest_may_be_forgotten() -
     assert lost == pytest.approx([45 - done, 45 - done + 10, 5, 0, 10], abs=1e-6)
 
 
+def test_a_job_that_meets_only_jobs_that_are_not_seen_lies_within_no_shadow() -> None:
+    """
+    Two nodes of three processors; jobs 0 and 2 share node 0, and job 2 is also on node 1, where job 4 slows it.
+
+    Job 3 comes and goes at 20, so that jobs 0 and 2 are not seen until job 2 goes at 105. Job 5 meets only these,
+    when job 2 would end after job 0. Therefore job 0 remains seen when job 5 goes at 110, and job 6 slows it.
+    """
+    submit, run = np.array([0.0, 0, 0, 10, 15, 25, 112]), np.array([120.0, 5, 90, 10, 15, 85, 100])
+    processors, demands = np.array([1, 1, 2, 1, 1, 1, 1]), np.array([[1.0], [1], [3], [1], [9], [1], [9]])
+    shared = Resources(3, demands, np.array([6.0]), penalty="forgets-shadows")
+    found = simulate_places(submit, run, run * 9, processors, 6, resources=shared)
+    assert [found.of(job).tolist() for job in range(7)] == [[0], [1], [2, 3], [1], [4], [1], [1]]
+    assert found.end[:6] == pytest.approx([112 + 8 * 5 / 3, 5, 105, 20, 45, 110], abs=1e-6)
+
+
 def test_rounding_errors_decide_no_tie_of_nodes() -> None:
     """The last process costs 10/3 on both nodes; the first is less loaded, with 10 of 3 against 12 of 3."""
     demands = np.array([[3.0, 2.0], [1.0, 2.0], [3.0, 0.0]])
@@ -205,8 +220,8 @@ def test_an_overloaded_node_equals_the_slow_simulator(penalty: str) -> None:
     generator = random.Random(penalty)
     for _ in range(50):
         size, rows, submit = generator.choice([3, 4, 6]), list[Row](), 0.0
-        for _ in range(7):
-            submit, run = submit + generator.randint(0, 12), float(generator.randint(1, 40))
+        for _ in range(generator.choice([7, 14])):
+            submit, run = submit + generator.randint(0, 12), float(generator.randint(1, generator.choice([9, 40, 99])))
             rows.append((submit, run, run + generator.choice([0.0, 20.0]), 1, 0))
         resources = naive.Resources(
             size, [[generator.choice([1, 2, 3])] for _ in rows], [3],
@@ -311,6 +326,18 @@ def test_threshold_lets_a_job_wait_that_least_shared_would_start() -> None:
     assert found["threshold"].penalty.tolist() == [0, 0, 0]
 
 
+def test_threshold_reserves_processors_that_are_not_consecutive() -> None:
+    # Job 3 finds room for its demand on node 0 from 10 on, beside job 2, which has processor 1. Job 5 would end at 13
+    # if it started at once, and it waits.
+    submit, run = np.array([0.0, 0, 0, 1, 2, 3]), np.array([10.0, 50, 100, 10, 50, 10])
+    processors, demands = np.array([1, 1, 1, 2, 1, 2]), np.array([[3.0], [3], [0], [1], [0], [0]])
+    shared = Resources(3, demands, np.array([3.0]), limit=0.0)
+    options: dict[str, Any] = {"allocation": "threshold", "backfill": "lookahead", "resources": shared}
+    found = simulate_places(submit, run, run, processors, 6, **options)
+    assert [found.of(job).tolist() for job in range(6)] == [[0], [3], [1], [0, 2], [4], [0, 2]]
+    assert found.start.tolist() == [0, 0, 0, 10, 2, 20]
+
+
 def test_a_job_that_never_keeps_to_the_limit_is_not_held_back() -> None:
     ones = np.ones(1)
     shared = Resources(2, np.full((1, 1), 4.0), np.array([6.0]), limit=0.0)
@@ -393,7 +420,8 @@ def test_orders_and_allocations_are_all_drawn() -> None:
 
 @pytest.mark.parametrize("allocation", ["first-fit", "least-shared"])
 @pytest.mark.parametrize(
-    "penalty", ["1/0", "0/0", "-5", "exp(usage)", "1 - usage / capacity", "log(capacity - usage)", "sqrt(-1 - usage)"]
+    "penalty",
+    ["1/0", "0/0", "-5", "1e9 + 1", "exp(usage)", "1 - usage / capacity", "log(capacity - usage)", "sqrt(-1 - usage)"],
 )
 def test_a_formula_that_gives_no_penalty_is_refused_when_it_is_evaluated(allocation, penalty) -> None:
     jobs = pl.DataFrame({
