@@ -247,6 +247,23 @@ def _parameters(*names: str) -> Draw:
     return draw
 
 
+def _preemption(*names: str) -> Draw:
+    def draw(site: Site) -> dict[str, Any]:
+        rng = site.rng
+        kind = rng.choice(["partition", "qos"])
+        high, low = rng.sample(["0", "1"] if kind == "partition" else ["1", "2"], 2)
+        found: dict[str, Any] = {"partition": {high: 2 + rng.randint(0, 1), low: rng.choice([1, 2])}}
+        if kind == "qos":
+            found = {"qos": {high: [low]}, "qos_priorities": {high: rng.randint(0, 2), low: rng.randint(0, 2)}}
+        values = {
+            "mode": rng.choice(["requeue", "cancel"]), "modes": {low: rng.choice(["requeue", "cancel", "off"])},
+            "exempt_time": rng.choice([0, 5, 30]) * site.unit, "requeue_delay": rng.choice([0, 2.5, 20, 300]),
+        }  # fmt: skip
+        return found | {name: values[name] for name in names}
+
+    return draw
+
+
 def _resources(site: Site) -> dict[str, Any]:
     return {name: site.rng.choice([1, 3, 6]) for name in RESOURCES}
 
@@ -280,6 +297,11 @@ VALUES: dict[str, dict[str, Draw]] = {
         "none": always(()), "alike": lambda site: (_group(site, False),),
         "partitions": lambda site: tuple(_group(site, True) for _ in range(site.rng.randint(1, 4))),
         "resources": lambda site: tuple(_group(site, True, True) for _ in range(site.rng.randint(1, 4))),
+    },
+    "preemption": {
+        "none": always(None), "plain": _preemption(), "mode": _preemption("mode", "requeue_delay"),
+        "modes": _preemption("modes"), "exempt_time": _preemption("exempt_time", "requeue_delay"),
+        "all": _preemption("mode", "modes", "exempt_time", "requeue_delay"),
     },
     "half_life": {"none": always(None), "short": lambda site: 3.0 * site.unit, "long": lambda site: 50.0 * site.unit},
     "user_shares": {
@@ -830,6 +852,26 @@ def slow_policy(case: Case, cluster: Mapping[str, Any]) -> naive.Policy:
         units=[tuple(one.get(name, 0) for name in resource_names(case)) for one in node_units(options["nodes"])],
         node_weights=[one.get("weight", 1) for one in options["nodes"] for _ in range(one["count"])],
         partitions=_nodes(options["nodes"])[1],
+        preemption=slow_preemption(options, cycles["end_delay"]),
+    )
+
+
+def slow_preemption(options: Mapping[str, Any], end_delay: float) -> naive.Preemption | None:
+    """Return which jobs preempt others."""
+    given = options["preemption"]
+    if given is None:
+        return None
+    kind = "qos" if "qos" in given else "partition"
+    tiers = given.get("qos_priorities", {}) if kind == "qos" else given["partition"]
+    return naive.Preemption(
+        kind,
+        {int(name): tier for name, tier in tiers.items()},
+        {int(name): set(map(int, others)) for name, others in given.get("qos", {}).items()},
+        {int(name): mode for name, mode in given.get("modes", {}).items()},
+        given.get("mode", "requeue"),
+        given.get("exempt_time", 0),
+        given.get("requeue_delay", 121),
+        end_delay,
     )
 
 
@@ -925,7 +967,8 @@ def differences(case: Case, outcomes: pl.DataFrame) -> str:
     for job in left:
         place, machine = started[job.number]
         row, done = rows[ids[job.number]], machine.done[job.number]
-        start, end = machine.starts[job.number], machine.ends[job.number] - delay
+        killed, lost = job.number in machine.killed, machine.lost.get(job.number, 0.0)
+        start, end = machine.starts[job.number], machine.ends[job.number] - delay * (not killed)
         if not abs(row["start_time"] - start) <= tolerance:
             return f"job {row['job_id']} starts at {row['start_time']}, not {start}"
         if not abs(row["end_time"] - end) <= max(tolerance, 1e-6 * (delay > 0)):
@@ -934,9 +977,15 @@ def differences(case: Case, outcomes: pl.DataFrame) -> str:
             return f"job {row['job_id']} is on {row['places']}, not {machine.places[job.number]}"
         if (row["places"] is None) == options["places"]:
             return f"job {row['job_id']} has places {row['places']}"
-        lost = end - start - float(machine.spent[job.number]) if options["runtime"] == "shared" else 0.0
-        if not abs(row["penalty_time"] - lost) <= tolerance:
-            return f"job {row['job_id']} has the penalty {row['penalty_time']}, not {lost}"
+        penalty = end - start - float(machine.spent[job.number]) if options["runtime"] == "shared" else 0.0
+        if not abs(row["penalty_time"] - penalty) <= tolerance:
+            return f"job {row['job_id']} has the penalty {row['penalty_time']}, not {penalty}"
+        if options["preemption"] and (row["preemptions"], row["lost_time"]) != (
+            machine.preemptions.get(job.number, 0), lost
+        ):  # fmt: skip
+            return f"job {row['job_id']} was preempted {row['preemptions']} times and lost {row['lost_time']} s"
+        if killed and not row["killed"]:
+            return f"job {row['job_id']} is not killed"
         if row["submit_time"] != done.submit:
             return f"job {row['job_id']} is submitted at {row['submit_time']}, not {done.submit}"
         if row["processors"] != done.processors or row["centre"] != (place if options["clusters"] else None):

@@ -431,6 +431,50 @@ class Policy:
     units: list[tuple[int, ...]] = field(default_factory=list)  # the units of each resource of each node
     node_weights: list[int] = field(default_factory=list)
     partitions: dict[int, set[int]] = field(default_factory=dict)  # the nodes of each partition; all if it is not here
+    preemption: "Preemption | None" = None
+
+
+@dataclass
+class Preemption:
+    """
+    Which jobs preempt others, by their ``kind``, a partition or a QOS: those of some of higher ``tiers``, or as listed.
+
+    What is not in ``tiers`` has 1 for partitions and 0 for a QOS.
+    """
+
+    kind: str  # partition, qos
+    tiers: dict[int, float] = field(default_factory=dict)
+    listed: dict[int, set[int]] = field(default_factory=dict)
+    modes: dict[int, str] = field(default_factory=dict)
+    mode: str = "requeue"
+    exempt: float = 0
+    delay: float = 121
+    release: float = 0  # from a preemption until the nodes are free
+
+    def of(self, job: Job) -> int:
+        """Return the partition or QOS of a job."""
+        return job.partition if self.kind == "partition" else job.qos
+
+    def tier(self, job: Job) -> float:
+        return self.tiers.get(self.of(job), 1 if self.kind == "partition" else 0)
+
+    def level(self, job: Job) -> float:
+        """Return a number that is higher for jobs that are before others in the queue."""
+        return self.tier(job) if self.kind == "partition" else self.depth(job.qos)
+
+    def depth(self, qos: int) -> int:
+        return max((1 + self.depth(other) for other in self.listed.get(qos, ())), default=0)
+
+    def mode_of(self, job: Job) -> str:
+        return self.modes.get(self.of(job), self.mode)
+
+    def allows(self, job: Job, other: Job) -> bool:
+        """Return whether a job may preempt another one."""
+        if self.mode_of(other) == "off":
+            return False
+        if self.kind == "partition":
+            return self.tier(job) > self.tier(other)
+        return other.qos in self.listed.get(job.qos, ())
 
 
 @dataclass
@@ -545,6 +589,16 @@ class Machine:
         self.cycle, self.last_cycle = math.inf, 0.0  # the next backfill cycle and the last one
         self.turns: dict[int, int] = {}
         self.parts: dict[int, dict[int, int]] = {}  # the processors of each node that a running job has
+        # Preempted jobs: when each leaves its nodes, and when each is queued again; the time until which a node is not
+        # free; when jobs were last preempted for each job; how often each was preempted, and the time that it lost.
+        self.leaving: list[tuple[float, int]] = []
+        self.away: list[tuple[float, Job]] = []
+        self.until: dict[int, float] = {}
+        self.cleared: dict[int, float] = {}
+        self.preemptions: dict[int, int] = {}
+        self.lost: dict[int, float] = {}
+        self.killed: set[int] = set()
+        self.at_once = False  # whether a pass is due now because a preempted job left its nodes
         # With shared resources: the completed part of each job's run, and the penalty time that each of its nodes
         # added.
         self.progress: dict[int, Fraction] = {}
@@ -887,8 +941,11 @@ class Machine:
 
     def ordered(self, order: "str | Callable[[Job, float, Machine], float]", now: float) -> list[Job]:
         if order == "fcfs":  # in order of arrival; ties by number
-            return sorted(self.queue, key=lambda job: self.turns[job.number])
-        return sorted(self.queue, key=lambda job: (self.key(order, job, now), job.number))
+            found = sorted(self.queue, key=lambda job: self.turns[job.number])
+        else:
+            found = sorted(self.queue, key=lambda job: (self.key(order, job, now), job.number))
+        rules = self.policy.preemption
+        return sorted(found, key=rules.level, reverse=True) if rules else found
 
     def key(self, order: "str | Callable[[Job, float, Machine], float]", job: Job, now: float) -> float:
         """Return the sort key of the queue, when it was computed last, or at the submission."""
@@ -941,7 +998,7 @@ class Machine:
     def begin(self, job: Job, now: float, places: list[int]) -> None:
         self.queue = [queued for queued in self.queue if queued.number != job.number]
         self.reserved.pop(job.number, None)
-        self.done[job.number] = job
+        self.done.setdefault(job.number, job)  # a requeued job keeps its first submit time
         self.running[job.number] = (job, Occupation(now, now + job.planned, places, job.demands))
         for node in self.parts.get(job.number, {}):
             left = self.left_on(node, self.running)
@@ -982,8 +1039,11 @@ class Machine:
         """Make the pass of the main scheduler and the cycle, if they are due."""
         cycles = self.policy.cycles
         tests_all = bool(self.queue) and rounded_down(now, cycles.every) == now
-        if self.due <= now or tests_all:
+        at_once, self.at_once = self.at_once, False
+        is_due = self.due <= now or tests_all
+        if is_due:
             self.due, self.last_pass = math.inf, now
+        if is_due or at_once:
             taken = sum(len(one.places) for _, one in self.running.values())
             taken += sum(len(one.places) for one in self.windows if one.start <= now < one.end)
             is_full = self.processors - taken < min((job.processors for job in self.queue), default=0)
@@ -1114,9 +1174,12 @@ class Machine:
             usable = self.nodes_for(job) - shut
             if job.partition in closed:
                 continue
-            if sum(self.free_for(job, usable).values()) >= job.processors:
-                self.begin_on(job, now, usable)
-            elif not usable or sum(self.free_for(job, usable, []).values()) >= job.processors:
+            clear = usable - self.dirty(now)
+            if sum(self.free_for(job, clear).values()) >= job.processors:
+                self.begin_on(job, now, clear)
+                continue
+            self.preempt(job, now, clear)
+            if not usable or sum(self.free_for(job, usable, []).values()) >= job.processors:
                 closed.add(job.partition)
                 shut |= self.nodes_for(job)
         return tested
@@ -1143,9 +1206,11 @@ class Machine:
             tested += counts
             if start == math.inf or self.is_limited(job):
                 continue
-            if start <= clock:
+            if start <= clock and sum(self.free_for(job, usable).values()) >= job.processors:
                 self.begin_on(job, now, usable)
             elif start <= clock + cycles.window:
+                if start <= clock:
+                    self.preempt(job, now, usable)
                 if made >= cycles.jobs:
                     return
                 begin, end = self.slots_of(job, start)
@@ -1186,9 +1251,11 @@ class Machine:
             start = max(start, earliest)
             if start > clock and (start > later or start == math.inf):
                 continue
-            if start <= clock or start > clock + cycles.window:
+            if start > clock + cycles.window:
                 return counts, start, usable, set()
             parts = set(picked(self.free_for(job, usable, left), job.processors, self.policy.node_weights))
+            if start <= clock:
+                return counts, start, usable, parts
             begin, end = self.slots_of(job, start)
             if all(parts <= slot.nodes for slot in table if slot.end > begin and slot.begin < end):
                 return counts, start, usable, parts
@@ -1203,9 +1270,13 @@ class Machine:
         the next ones by 60 s, 120 s and so on after it; a group has one job at least.
         """
         left = list(self.running)
-        if sum(self.free_for(job, usable).values()) >= job.processors:
-            return clock, left
-        ends = sorted((math.floor(one.end), number) for number, (_, one) in self.running.items())
+        if sum(self.free_for(job, usable).values()) < job.processors:  # jobs that may be preempted are no obstacle
+            left = [number for number in left if number not in self.candidates(job, clock)]
+        free = self.free_for(job, usable, left)
+        if sum(free.values()) >= job.processors:
+            dirty = self.dirty(clock) & picked(free, job.processors, self.policy.node_weights).keys()
+            return clock + bool(dirty), left
+        ends = sorted((math.floor(self.running[number][1].end), number) for number in left)
         barrier, span = None, 30
         while ends:
             last = None
@@ -1227,6 +1298,85 @@ class Machine:
             if sum(self.free_for(job, usable, left).values()) >= job.processors:
                 return (last if last > clock else max(last + 30, clock + 1)), left
         return math.inf, left
+
+    def dirty(self, now: float) -> set[int]:
+        """Return the nodes that preempted jobs have not left yet."""
+        return {node for node, until in self.until.items() if until > now}
+
+    def candidates(self, job: Job, now: float) -> list[int]:
+        """Return the running jobs that a job may preempt, in the order in which they are taken."""
+        rules, found = self.policy.preemption, list[tuple[float, int, int]]()
+        for number, (other, one) in self.running.items():
+            is_near = self.nodes_for(job) & self.parts[number].keys()
+            old = math.floor(now) - math.floor(one.start)
+            if rules and rules.allows(job, other) and is_near and old >= rules.exempt:
+                found.append((rules.tier(other), len(self.parts[number]), number))
+        return [number for *_, number in sorted(found)]
+
+    def preempt(self, job: Job, now: float, usable: set[int]) -> None:
+        """
+        Preempt jobs so that a job fits on some of these nodes, unless that was done in the last 40 s.
+
+        Candidates are taken until it does. If there are more, that is done again, with the last one first and then
+        those on the most of the nodes that the job would get; and with three or more, once again. Those that are not on
+        the nodes that the job gets at last are spared.
+        """
+        rules, order = self.policy.preemption, self.candidates(job, now)
+        taken, nodes = list[int](), set[int]()
+        for turn in range(min(len(order), 3)):
+            if turn:
+                before = [one for one in order if one in taken[:-1]]
+                before.sort(key=lambda one: -len(nodes & self.parts[one].keys()))
+                used = [one for one in before if nodes & self.parts[one].keys()]
+                order = [taken[-1], *used, *(one for one in order if one != taken[-1] and one not in used)]
+            for count in range(1, len(order) + 1):
+                taken = order[:count]
+                free = self.free_for(job, usable, self.running.keys() - set(taken))
+                if sum(free.values()) >= job.processors:
+                    nodes = set(picked(free, job.processors, self.policy.node_weights))
+                    break
+            else:
+                return
+        clock = math.floor(now)
+        if not rules or not order or clock < self.cleared.get(job.number, -math.inf) + 40:
+            return
+        self.cleared[job.number] = clock
+        for number in taken:
+            if nodes & self.parts[number].keys():
+                self.stop(number, now, rules)
+
+    def stop(self, number: int, now: float, rules: Preemption) -> None:
+        """End a running job for another one."""
+        other, one = self.running.pop(number)
+        self.fair.change(other, now, -other.processors)
+        self.until |= dict.fromkeys(self.parts[number], now + rules.release)
+        self.preemptions[number] = self.preemptions.get(number, 0) + 1
+        self.leaving.append((now + rules.release, number))
+        if rules.mode_of(other) == "requeue":
+            self.lost[number] = self.lost.get(number, 0.0) + now - one.start
+        else:
+            self.ends[number] = now
+            self.spent[number] = now - one.start
+            self.killed.add(number)
+
+    def leave_nodes(self, now: float) -> list[int]:
+        """Let preempted jobs leave their nodes; return them. Requeued ones are eligible again after some time."""
+        gone = sorted(one for one in self.leaving if one[0] <= now)
+        self.leaving = [one for one in self.leaving if one[0] > now]
+        for _, number in gone:
+            if number not in self.killed and self.policy.preemption:
+                again = math.floor(now) + self.policy.preemption.delay
+                self.away.append((again, replace(self.done[number], submit=again, leaves=math.inf)))
+        return [number for _, number in gone]
+
+    def come_back(self, now: float) -> None:
+        """Queue the requeued jobs that are eligible; their turn in the order of arrival is the first one."""
+        for _, job in sorted((one for one in self.away if one[0] <= now), key=lambda one: (one[0], one[1].number)):
+            self.fair.submit(job)
+            self.queue.append(job)
+            self.newcomers.append(job)
+            self.settled = False
+        self.away = [one for one in self.away if one[0] > now]
 
     def serve_ahead(self, now: float, lookahead: int) -> None:
         """Start the head while it fits; reserve for the first waiting jobs; start others that delay none of these."""
@@ -1372,12 +1522,13 @@ def simulate_centres(jobs: list[Job], machines: list[Machine], rule: str) -> lis
     over: set[int] = set()  # jobs that ended or left the queue
     window_ends = [sorted(until for _, until, _ in machine.policy.unavailable) for machine in machines]
     now = -math.inf
-    while coming or any(machine.running or machine.queue for machine in machines):
+    while coming or any(one.running or one.queue or one.leaving or one.away for one in machines):
         moments = [job.submit for job in coming[:1]] + [ends[0] for ends in window_ends if ends]
         for machine in machines:
             moments += [machine.end_of(job) for job, _ in machine.running.values()]
             moments += [one.start for one in machine.reserved.values()]
             moments += [job.submit + job.leaves for job in machine.queue]
+            moments += [time for time, _ in machine.leaving] + [time for time, _ in machine.away]
         times = [machine.next_pass(now) for machine in machines]
         moments += times
         now = max(now, min(moments))
@@ -1414,6 +1565,16 @@ def simulate_centres(jobs: list[Job], machines: list[Machine], rule: str) -> lis
         for number, index in done:
             machines[index].complete(machines[index].running[number][0], now)
             coming.extend(released(jobs, number, over, now))
+        for index, machine in enumerate(machines):
+            gone = machine.leave_nodes(now)
+            if gone:
+                machine.at_once, machine.settled = True, False
+                machine.request_cycle(now)
+                passes.add(index)
+            for number in gone:
+                if number in machine.killed:
+                    coming.extend(released(jobs, number, over, now))
+            machine.come_back(now)
         for _, number, index in cancelled:
             machines[index].leave(next(job for job in machines[index].queue if job.number == number))
             coming.extend(released(jobs, number, over, now))

@@ -11,6 +11,7 @@ import re
 import tarfile
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
@@ -67,7 +68,7 @@ def _needed(run: Path) -> Iterator[tuple[str, str]]:
     since = _SINCE.search((run / "sdiag.txt").read_text())
     assert since is not None
     yield "sdiag.txt", f"Data since ({since[1]})\n"
-    rows = csv.DictReader((run / "sacct.txt").read_text().splitlines(), delimiter="|")
+    rows = _with_whole_runs((run / "sacct.txt").read_text())
     yield (
         "sacct.txt",
         "".join("|".join(row) + "\n" for row in [COLUMNS, *([one[name] for name in COLUMNS] for one in rows)]),
@@ -80,6 +81,22 @@ def _needed(run: Path) -> Iterator[tuple[str, str]]:
         columns = ("Account", "User", "RawUsage")
         lines = ["|".join(columns), *("|".join(row[name] for name in columns) for row in used)]
         yield USAGE, "\n".join([time, *lines]) + "\n"
+
+
+def _with_whole_runs(text: str) -> list[dict[str, str]]:
+    """
+    Return the records of sacct, with the end that each run would have had if it had not been cancelled by preemption.
+
+    Simulations need the time for which a job would have slept; runs that came again need no such end.
+    """
+    rows = list(csv.DictReader(text.splitlines(), delimiter="|"))
+    last = {row["JobID"]: row for row in rows}
+    for row in last.values():
+        if row["State"] == "PREEMPTED" and "SubmitLine" in row:
+            slept = re.search(r"sleep (\d+)", row["SubmitLine"])
+            assert slept is not None, row
+            row["End"] = str((datetime.fromisoformat(row["Start"]) + timedelta(seconds=int(slept[1]))).isoformat())
+    return rows
 
 
 def runs_in(folder: Path, trace: str) -> list[Path]:
@@ -119,7 +136,7 @@ def read_run(folder: Path) -> Recording:
         usage = folder / "usage.txt"
         usage.write_text(before.read_text().partition("\n")[2])
     site = read_site(folder / "slurm.conf", qos=folder / "qos.txt", associations=folder / "assoc.txt", usage=usage)
-    imported = import_sacct(str(folder / "sacct.txt"), Site(site.processors))
+    imported = import_sacct(str(folder / "sacct.txt"), Site(site.processors), join_preempted=True)
     log = folder / "log.parquet"
     write_log(log, imported.fields, imported.header, imported.history)
     workload = open_workload(log)

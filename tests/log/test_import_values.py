@@ -555,6 +555,22 @@ def test_runs_of_a_requeued_job(tmp_path):
     assert log.tally.notes["records of one job that overlap in time (not reruns)"] == (1, 5)
 
 
+def test_preempted_runs_of_a_job_that_ran_again(tmp_path):
+    """A preempted run is left out if there is another one, whose submission is that of the first of them."""
+    runs = [("8:10", "8:20", "8:00", "FAILED"), ("8:30", "8:40", "8:20", "PREEMPTED")]
+    runs += [("8:50", "9:00", "8:40", "PREEMPTED"), ("9:05", "9:35", "9:00", "COMPLETED")]
+    jobs = [
+        {"JobID": "1", "Start": start, "End": end, "Submit": submit, "Eligible": submit, "State": state, "Elapsed": ""}
+        for start, end, submit, state in ((*(f"2024-01-08T0{one}:00" for one in run[:3]), run[3]) for run in runs)
+    ]
+    jobs.append(jobs[1] | {"JobID": "2", "State": "PREEMPTED"})
+    log = sacct(tmp_path, *jobs, join_preempted=True)
+    assert log.fields.select("submit_time", "wait_time", "run_time").rows() == [
+        (0, 600, 600), (1200, 2700, 1800), (1200, 600, 600),
+    ]  # fmt: skip
+    assert log.tally.removed["preempted runs of jobs that ran again"] == (2, 3)
+
+
 def test_memory_of_steps(tmp_path):
     """The memory of a step is that of its largest task times its tasks, or the mean if it is larger."""
     steps = [

@@ -367,8 +367,35 @@ def test_values_that_turn_an_option_off_need_no_note(folder):
     site = read_site(folder / "slurm.conf")
     assert site.processors == 2
     noted = [note.name for note in site.notes if note.treatment is not None and note.treatment.simulated == "no"]
-    assert noted == ["OverTimeLimit", "Partition.PreemptMode"]
+    assert noted == ["OverTimeLimit"]
     assert [note.text for note in site.notes if note.name == "Partition.PreemptMode"] == ["REQUEUE"]
+
+
+def test_preemption_by_partition_or_qos(folder):
+    nodes = ["NodeName=a CPUs=2", "PartitionName=p Nodes=a PreemptMode=REQUEUE", "PartitionName=s Nodes=a"]
+    nodes += ["PartitionName=u Nodes=a PriorityTier=3 PreemptMode=OFF", "PreemptMode=CANCEL"]
+
+    def preemption_with(*lines: str, qos: Path | None = None) -> dict | None:
+        (folder / "slurm.conf").write_text("\n".join([*nodes, *lines]) + "\n")
+        return read_site(folder / "slurm.conf", qos=qos).options.get("preemption")
+
+    tiers = {"p": 1, "s": 1, "u": 3}
+    by_tier = {"partition": tiers, "mode": "cancel", "modes": {"p": "requeue", "u": "off"}}
+    assert preemption_with("PreemptType=preempt/partition_prio") == by_tier
+    assert preemption_with("PreemptType=preempt/partition_prio", "PreemptMode=OFF") is None
+    assert preemption_with() is None
+    # Jobs that would be suspended are not preempted; jobs that may not be requeued are cancelled.
+    suspends = preemption_with("PreemptType=preempt/partition_prio", "PreemptMode=SUSPEND,GANG", "JobRequeue=0")
+    assert suspends == {"partition": tiers, "mode": "requeue", "modes": {"p": "cancel", "s": "off", "u": "off"}}
+    more = ["PreemptType=preempt/qos", "PreemptExemptTime=0:01:30", "AuthInfo=cred_expire=300"]
+    table = folder / "qos.txt"
+    table.write_text("Name|Priority|Preempt|PreemptMode\nlow|0||cluster\nmid|5|low|requeue\nhigh|9|mid,low|cluster\n")
+    assert preemption_with(*more, qos=table) == {
+        "qos": {"mid": ["low"], "high": ["mid", "low"]}, "qos_priorities": {"mid": 5}, "mode": "cancel",
+        "modes": {"mid": "requeue"}, "exempt_time": 90.0, "requeue_delay": 301,
+    }  # fmt: skip
+    assert "exempt_time" not in preemption_with(*more, "PreemptExemptTime=-1", qos=table)
+    Scheduler(**read_site(folder / "slurm.conf", qos=table).options)
 
 
 def test_boards_have_sockets_and_a_weight_of_qos_needs_their_table(folder):

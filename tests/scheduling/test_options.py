@@ -261,6 +261,7 @@ def test_the_command_has_the_options_of_the_table() -> None:
 
 def test_a_scheduler_has_the_options_of_the_table() -> None:
     nodes = {"backfill": "slurm", "nodes": [{"count": 1, "processors": 1, "weight": 2, "resources": {"gpus": 1}}]}
+    nodes |= {"preemption": {"partition": {"1": 2}}}
     assert list(Scheduler(resources={"licenses": None}, **nodes).to_dict()) == list(OPTIONS)
     documented = Options.__doc__ or ""
     for name in OPTIONS:

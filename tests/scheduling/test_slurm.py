@@ -136,11 +136,16 @@ def test_the_main_scheduler_tests_as_many_jobs_as_it_may():
 # -- nodes
 
 
-def starts_on_nodes(
+def starts_on_nodes(*arguments: Any, **options: Any) -> list[float]:
+    """Return the starts of jobs in whole seconds."""
+    return outcomes_on_nodes(*arguments, **options)["start_time"].floor().to_list()
+
+
+def outcomes_on_nodes(
     jobs: list[tuple[float, float, float, int, int | None]], nodes: list[dict[str, Any]], **options: Any
-) -> list[float]:
+) -> pl.DataFrame:
     """
-    Return the starts of jobs in whole seconds; each has submit time, run time, estimate, processors, partition.
+    Return the outcomes of jobs; each has submit time, run time, estimate, processors, partition.
 
     The option ``gpus`` has the GPUs of each job.
     """
@@ -152,8 +157,7 @@ def starts_on_nodes(
     header = {"UnixStartTime": [str(options.pop("epoch", 0))]}
     parameters = {"bf_resolution": 1, "batch_sched_delay": 0, "end_delay": 0} | options.pop("parameters", {})
     scheduler = Scheduler(backfill="slurm", nodes=nodes, scheduler_parameters=parameters, **options)
-    found = simulate(Workload(table, Machine.of(1024), "drawn", header=header), scheduler)
-    return found.sort("job_id")["start_time"].floor().to_list()
+    return simulate(Workload(table, Machine.of(1024), "drawn", header=header), scheduler).sort("job_id")
 
 
 def test_cycles_reserve_whole_nodes():
@@ -272,6 +276,105 @@ def test_nodes_replace_the_machine_and_must_serve_every_job():
         starts_on_nodes(jobs, wide)
 
 
+# -- preemption
+
+ON_NODES: dict[str, Any] = {"backfill": "slurm", "nodes": [{"count": 1, "processors": 1}]}
+
+#: Partition 2 preempts partition 1.
+BY_TIER: dict[str, Any] = {"partition": {"2": 2}}
+
+
+def test_preempted_jobs_run_again_or_are_cancelled():
+    # Both nodes are full when the third job comes, for which the job with the fewest nodes, and the lower number, ends.
+    # It is eligible 121 s later, and found by the pass that tests all jobs.
+    jobs = [(1, 200, 200, 2, 1), (1, 100, 100, 2, 1), (10, 20, 20, 2, 2)]
+    nodes = [{"count": 2, "processors": 2}]
+    found = outcomes_on_nodes(jobs, nodes, preemption=BY_TIER)
+    assert found["start_time"].floor().to_list() == [180, 1, 10]
+    assert (found["submit_time"].to_list(), found["preemptions"].to_list()) == ([1, 1, 10], [1, 0, 0])
+    assert found["lost_time"].floor().to_list() == [9, 0, 0]
+    assert found["killed"].to_list() == [False] * 3
+    assert starts_on_nodes(jobs, nodes, preemption=BY_TIER | {"requeue_delay": 25}) == [60, 1, 10]
+    found = outcomes_on_nodes(jobs, nodes, preemption=BY_TIER | {"mode": "cancel"})
+    assert found["start_time"].floor().to_list() == [1, 1, 10]
+    assert found["end_time"].floor().to_list() == [10, 101, 30]
+    assert found["killed"].to_list() == [True, False, False]
+    assert found["lost_time"].to_list() == [0] * 3
+
+
+def test_nodes_are_free_some_time_after_a_preemption():
+    # The pass comes at once when the preempted job has left its node.
+    jobs = [(1, 200, 200, 2, 1), (10, 20, 20, 1, 2)]
+    found = outcomes_on_nodes(jobs, [{"count": 1, "processors": 2}], preemption=BY_TIER, parameters={"end_delay": 2.5})
+    passed = found["start_time"].to_list()[1] - 2.5
+    assert passed == pytest.approx(10, abs=0.1)
+    assert found["lost_time"].to_list()[0] == pytest.approx(9, abs=0.1)
+
+
+def test_jobs_are_spared_for_a_time_and_where_they_would_not_help():
+    nodes = [{"count": 1, "processors": 2, "partition": 1}, {"count": 3, "processors": 2, "partition": [1, 2]}]
+    # The first job is on the node that only its partition may use, the second one on two others. At the end, the next
+    # pass after 100 s comes at 120 s.
+    jobs = [(1, 200, 200, 2, 1), (2, 200, 200, 4, 1), (20, 200, 200, 2, 1), (30, 20, 20, 2, 2)]
+    found = outcomes_on_nodes(jobs, nodes, preemption=BY_TIER)
+    assert found["preemptions"].to_list() == [0, 0, 1, 0]
+    found = outcomes_on_nodes(jobs, nodes, preemption=BY_TIER | {"exempt_time": 20})
+    assert found["preemptions"].to_list() == [0, 1, 0, 0]
+    found = outcomes_on_nodes(jobs, nodes, preemption=BY_TIER | {"exempt_time": 100})
+    assert found["start_time"].floor().to_list()[3] == 120
+    found = outcomes_on_nodes(jobs, nodes, preemption=BY_TIER | {"modes": {"1": "off"}})
+    assert found["preemptions"].sum() == 0
+
+
+def test_candidates_that_are_taken_first_are_spared_if_the_last_one_suffices():
+    # The first two jobs have the fewest nodes, and suffice.
+    jobs = [(1, 500, 500, 2, 1), (1, 500, 500, 2, 1), (2, 500, 500, 4, 1), (10, 20, 20, 4, 2)]
+    found = outcomes_on_nodes(jobs, [{"count": 4, "processors": 2}], preemption=BY_TIER)
+    assert found["preemptions"].to_list() == [1, 1, 0, 0]
+    # The third job is taken, too; with it, the first one suffices.
+    found = outcomes_on_nodes([*jobs[:3], (10, 20, 20, 6, 2)], [{"count": 4, "processors": 2}], preemption=BY_TIER)
+    assert found["preemptions"].to_list() == [1, 0, 1, 0]
+
+
+def _with_preemption(rng: random.Random) -> cases.Case:
+    """Draw a queue on nodes whose jobs preempt each other."""
+    case = _with_a_queue(rng, rng.choice([1, 1, 3]), rng.random() < 0.4)
+    table, rare = case.table, rng.choice([2, 3, 5])
+    table["queue_id"] = [1 + (rng.random() < 1 / rare) for _ in table["queue_id"]]
+    table["submit_time"] = sorted(time * rng.choice([1, 1, 5]) for time in table["submit_time"])
+    site = cases.new_site(rng)
+    site.unit = 1.0
+    case.options["preemption"] = cases.VALUES["preemption"][rng.choice(list(cases.VALUES["preemption"])[1:])](site)
+    case.options["order"] = rng.choice(["fcfs", "fcfs", "sjf", "wfp3", "slurm-multifactor"])
+    return case
+
+
+def test_queues_with_preemption_have_the_schedule_of_the_slow_simulator():
+    preempted = 0
+    for seed in range(40):
+        case = _with_preemption(random.Random(f"preemption {seed}"))
+        found = simulate(case.workload(), Scheduler(**case.options))
+        assert not cases.differences(case, found), seed
+        preempted += found["preemptions"].sum()
+    assert preempted > 60
+
+
+@pytest.mark.parametrize("preemption", list(cases.VALUES["preemption"])[1:])
+def test_random_cases_with_preemption_have_the_schedule_of_the_slow_simulator(preemption: str):
+    rng = random.Random(f"preemption {preemption}")
+    fixed, done = ("backfill", "nodes", "preemption"), 0
+    while done < 25:
+        site = cases.new_site(rng)
+        others = [one for one in cases.CHOOSABLE if one[0] not in fixed]
+        wanted = {"backfill": "slurm", "nodes": rng.choice(["alike", "partitions", "resources"])}
+        wanted |= {"preemption": preemption}
+        values = cases.completed(site, dict(rng.sample(others, rng.randint(0, 3))) | wanted)
+        if values is not None:
+            case = cases._with_jobs(site, values)
+            assert not cases.differences(case, simulate(case.workload(), Scheduler(**case.options))), case
+            done += 1
+
+
 @pytest.mark.parametrize("nodes", ["alike", "partitions", "resources"])
 @pytest.mark.parametrize("parameters", ["none", "bf_resolution", "bf_max_job_test", "all"])
 def test_random_cases_on_nodes_have_the_schedule_of_the_slow_simulator(nodes: str, parameters: str):
@@ -354,9 +457,13 @@ def _place(state: Any, item: int, now: float) -> None:
 
 def test_no_node_has_more_processors_in_use_than_it_has(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("SWFLOW_INTERPRET", "1")
-    checked = Kernel(solve.RUN_NODES.function, {**solve.RUN_NODES.hooks, operations.occupy: _place})
-    monkeypatch.setattr(solve, "RUN_NODES", checked)
+    for name in ("RUN_NODES", "RUN_PREEMPTIVE"):
+        kernel = getattr(solve, name)
+        monkeypatch.setattr(solve, name, Kernel(kernel.function, {**kernel.hooks, operations.occupy: _place}))
     rng = random.Random("in use")
+    for _ in range(10):
+        case = _with_preemption(rng)
+        simulate(case.workload(), Scheduler(**case.options))
     for _ in range(20):
         values = cases.completed(site := cases.new_site(rng), {"backfill": "slurm", "nodes": "partitions"})
         assert values is not None
@@ -553,6 +660,17 @@ def test_priorities_are_computed_at_multiples_of_a_period():
         ({"limits": {"group": {"jobs": 1}}, "accounts": {"a": {"parent": "a"}}}, "accounts: a: it is above itself"),
         ({"limits": {"group": {"jobs": 1}}, "accounts": {"a": {"parents": "b"}}}, "did you mean 'parent'"),
         ({"limits": {"user": {"user_jobs": 1}}}, "limits: user: user_jobs: 1; expected limits such as"),
+        ({"preemption": {"partition": {"a": 2}}}, "preemption: only jobs on nodes are preempted; give nodes"),
+        (ON_NODES | {"preemption": {}}, "preemption: {}; give either qos or partition"),
+        (ON_NODES | {"preemption": BY_TIER | {"qos": {"a": "b"}}}, "give either qos or partition"),
+        (ON_NODES | {"preemption": {"qos": {"a": ["b", "c"], "b": "a"}}}, "qos: a preempts b preempts a; correct it"),
+        (
+            ON_NODES | {"preemption": BY_TIER | {"modes": {"1": "of"}}},
+            "modes: 1: unknown value 'of'; did you mean 'off",
+        ),
+        (ON_NODES | {"preemption": BY_TIER | {"mode": "off"}}, "mode: unknown value 'off'"),
+        (ON_NODES | {"preemption": BY_TIER | {"qos_priorities": {"1": 1}}}, "qos_priorities: only preemption by qos"),
+        (ON_NODES | {"preemption": BY_TIER, "prediction": "system"}, "preemption: jobs that run again are not pred"),
         ({"scheduler_parameters": {"bf_window": 2}}, "scheduler_parameters: only backfill slurm uses them"),
         ({"backfill": "slurm", "allocation": "first-fit"}, "backfill: slurm needs allocation count"),
         ({"backfill": "slurm", "event_order": "per-event"}, "backfill: slurm needs allocation count"),

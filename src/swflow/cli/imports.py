@@ -60,6 +60,7 @@ def import_sacct(
     delimiter: str = "|",
     partition_limit: list[str] | None = None,
     cpus_per_processor: int = 1,
+    join_preempted: bool = False,
     anonymize: Anonymize = False,
     key: Key = None,
 ) -> None:
@@ -79,6 +80,7 @@ def import_sacct(
     delimiter: The separator of the columns, as in sacct --delimiter.
     partition_limit: The time limit of a partition, for jobs without one: main=2-00:00:00; repeatable.
     cpus_per_processor: Slurm CPUs per processor of the log: 2 to count cores with two hardware threads each.
+    join_preempted: Leave out preempted runs of jobs that ran again, to simulate preemption.
     """
     from swflow.log.importers.sacct import import_sacct as read
 
@@ -90,6 +92,7 @@ def import_sacct(
         limits[name] = limit
     site = _site(processors, nodes, timezone, anonymize, key, cluster, partition)
     options: dict[str, Any] = {"columns": columns, "delimiter": delimiter, "cpus_per_processor": cpus_per_processor}
+    options["join_preempted"] = join_preempted
     _write(read(str(file), site, partition_limits=limits, **options), file, output)
 
 

@@ -37,7 +37,7 @@ OPTIONS: dict[str, dict[str, tuple[str, ...]]] = {
             "event_order",
         ),
         "Estimates": ("estimates", "prediction"),
-        "Machine": ("processors", "resources", "nodes", "allocation", "places", "unavailable"),
+        "Machine": ("processors", "resources", "nodes", "preemption", "allocation", "places", "unavailable"),
         "Jobs that share nodes": ("runtime", "penalty", "sharing_limit"),
         "Moldable jobs": ("shapes", "shape_choice", "efficiency"),
         "Clusters and partitions": ("clusters", "dispatch"),

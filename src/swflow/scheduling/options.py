@@ -1,6 +1,7 @@
 """The table of a scheduler's options: their meaning, their values, and the combinations that are refused."""
 
 import contextlib
+import graphlib
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -78,6 +79,18 @@ class NodeGroup(TypedDict, total=False):
     resources: Mapping[str, int]  # the units of each node
     weight: int  # jobs take nodes of the lowest weight first; by default 1
     partition: tuple[str, ...]
+
+
+class Preemption(TypedDict, total=False):
+    """The keys of `preemption`, which `PREEMPTION` describes."""
+
+    mode: str
+    modes: Mapping[str, str]
+    qos: Mapping[str, tuple[str, ...]]
+    qos_priorities: Mapping[str, float]
+    partition: Mapping[str, float]
+    exempt_time: float
+    requeue_delay: float
 
 
 #: The most nodes of a machine, and units of a resource on a node: products with processors stay exact in 64 bits.
@@ -218,6 +231,14 @@ class Options:
         "weight first, their resources are spread over their processors, and cycles reserve whole nodes. By default "
         "processors are counted.",
         default=(),
+    )
+    preemption: Preemption | None = option(
+        "preemption",
+        "With nodes: which running jobs a job that cannot start preempts: those of other QOS, such as {mode: requeue, "
+        "qos: {high: [normal, low]}}, or those of partitions of lower tiers, such as {mode: cancel, partition: "
+        "{urgent: 2}} (others have 1). Preempted jobs are queued again from the start (requeue, the default), or end "
+        "(cancel). Further keys: exempt_time, requeue_delay (seconds), modes (by name, also 'off'), qos_priorities.",
+        optional=True,
     )
     clusters: tuple[Cluster, ...] = option(
         "clusters", "Several machines instead of one, each with its own queue.", default=()
@@ -378,6 +399,20 @@ SCHEDULER_PARAMETERS: dict[str, Option] = {
     "end_delay": Option("number", "", least=0, most=3600, default=0.1),
 }
 
+#: What becomes of a preempted job; off: jobs of this QOS or partition are not preempted.
+_MODES = {"requeue": "", "cancel": ""}
+
+#: The keys of `preemption` besides ``qos``: Slurm's PreemptMode, the same by name, Priority of QOS, PriorityTier,
+#: PreemptExemptTime, and the time from a preemption until a job is eligible again (cred_expire of AuthInfo, and 1 s).
+PREEMPTION: dict[str, Option] = {
+    "mode": Option("choice", "", _MODES),
+    "modes": Option("names", "", _MODES | {"off": ""}),
+    "qos_priorities": Option("weights", "", least=0, most=65_535),
+    "partition": Option("weights", "", least=0, most=65_535),
+    "exempt_time": Option("number", "", least=0, most=LATEST),
+    "requeue_delay": Option("number", "", least=0, most=LATEST, default=121),
+}
+
 #: The parameters of `priority`, to the weight or period that uses each.
 _OF_WEIGHT = {"max_age": "age", "fair_share_of": "fair_share", "dampening": "fair_share",
               "whole_periods": "calc_period", "nodes": "size", "favor_small": "size"}  # fmt: skip
@@ -421,7 +456,7 @@ def schema_of(name: str) -> dict[str, object]:
     match option.kind:
         case "choice":
             return {"enum": list(option.choices)}
-        case "mapping" | "weights" | "priority" | "parameters" | "limits" | "accounts" | "resources":
+        case "mapping" | "weights" | "priority" | "parameters" | "limits" | "accounts" | "resources" | "preemption":
             return {"type": ["object", "null"]}
         case "order" | "text" | "plugin":
             return {"type": ["string", "null"] if option.optional else "string"}
@@ -518,8 +553,13 @@ def _checked(option: Option, value: Any, where: str) -> Any:
         case "weights":
             number = replace(option, kind="number")
             return {name: _checked(number, one, f"{where}: {name}") for name, one in _named(value, where).items()}
+        case "names":
+            one = replace(option, kind="choice")
+            return {name: _checked(one, value, f"{where}: {name}") for name, value in _named(value, where).items()}
         case "priority":
             return _priority(value, where)
+        case "preemption":
+            return _preemption(value, where)
         case "parameters":
             _require_keys(where, value, SCHEDULER_PARAMETERS, ())
             return {
@@ -618,8 +658,12 @@ def _cluster(cluster: Any, where: str) -> Cluster:
 
 def _partitions(value: Any, where: str) -> tuple[str, ...]:
     """Return the names of one or several partitions."""
-    several = value if isinstance(value, list | tuple) else [value]
-    return tuple(_name(one, f"{where}: partition") for one in several)
+    return _names(value, f"{where}: partition")
+
+
+def _names(value: Any, where: str) -> tuple[str, ...]:
+    """Return one or several names."""
+    return tuple(_name(one, where) for one in (value if isinstance(value, list | tuple) else [value]))
 
 
 def _nodes(groups: Iterable[Any], where: str) -> tuple[NodeGroup, ...]:
@@ -676,6 +720,28 @@ def _priority(value: Any, where: str) -> Priority:
         if found.get(name) and not found.get(weight):
             raise SwflowError(f"{where}: {name}: {weight} is 0; set it, or leave {name} out")
     return cast(Priority, found)
+
+
+def _preemption(value: Any, where: str) -> Preemption:
+    """Return who preempts whom, by QOS or by partition."""
+    _require_keys(where, value, ("qos", *PREEMPTION), ())
+    found: dict[str, Any] = {
+        name: _checked(option, value[name], f"{where}: {name}")
+        for name, option in PREEMPTION.items()
+        if value.get(name) is not None
+    }
+    if (value.get("qos") is None) == ("partition" not in found):
+        raise SwflowError(f"{where}: {shown(dict(value))}; give either qos or partition")
+    if value.get("qos") is not None:
+        named = _named(value["qos"], f"{where}: qos")
+        found["qos"] = {name: _names(others, f"{where}: qos: {name}") for name, others in named.items()}
+        try:
+            graphlib.TopologicalSorter(found["qos"]).prepare()
+        except graphlib.CycleError as error:
+            raise SwflowError(f"{where}: qos: {' preempts '.join(error.args[1][::-1])}; correct it") from None
+    elif "qos_priorities" in found:
+        raise SwflowError(f"{where}: qos_priorities: only preemption by qos uses them; leave them out")
+    return cast(Preemption, found)
 
 
 def _limits(value: Any, where: str) -> Limits:

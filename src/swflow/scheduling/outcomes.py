@@ -13,7 +13,8 @@ from swflow.scheduling.state.schedule import Schedule
 Table = TypeVar("Table", pl.DataFrame, pl.LazyFrame)
 
 #: The columns of an outcomes table, in order. Times are seconds; ``load`` is filled by the analysis, ``places`` (the
-#: processors, as ranges such as 0-3,8) and ``centre`` (the cluster, from 1) by schedulers that record them.
+#: processors, as ranges such as 0-3,8), ``centre`` (the cluster, from 1), ``preemptions`` and
+#: ``lost_time`` (of the runs that these ended, if the job was requeued) by schedulers that record them.
 OUTCOME_COLUMNS: dict[str, pl.DataType] = {
     "job_id": pl.Int64(),
     "submit_time": pl.Float64(),
@@ -31,6 +32,8 @@ OUTCOME_COLUMNS: dict[str, pl.DataType] = {
     "backlog_load": pl.Float64(),
     "places": pl.String(),
     "centre": pl.Int64(),
+    "preemptions": pl.Int64(),
+    "lost_time": pl.Float64(),
 }
 
 #: The columns that follow from others; see `with_derived`.
@@ -60,6 +63,11 @@ def outcomes(table: pl.DataFrame, scheduler: Scheduler, schedule: Schedule) -> p
     if scheduler.runtime == "shared":
         columns["run_time"], columns["killed"] = pl.Series(schedule.run), pl.Series(schedule.killed)
         columns["penalty_time"] = pl.Series(schedule.penalty)
+    if scheduler.preemption is not None:
+        ended, run = pl.Series(schedule.killed), pl.Series(schedule.run)
+        columns["run_time"] = pl.when(ended).then(run).otherwise(columns["run_time"])
+        columns["killed"] = ended | columns.get("killed", pl.lit(False))
+        columns["preemptions"], columns["lost_time"] = pl.Series(schedule.preemptions), pl.Series(schedule.lost)
     if scheduler.feedback != "none" or has_values(table, "depends_on"):
         table = table.with_columns(submit_time=schedule.submit)
     if scheduler.places:
@@ -100,7 +108,7 @@ def recorded_outcomes(jobs: pl.DataFrame) -> pl.DataFrame:
 def _narrow(jobs: pl.DataFrame, columns: Columns) -> pl.DataFrame:
     """Return the columns of outcomes that do not follow from others; missing ones are 0, false or null."""
     missing: Columns = {"penalty_time": pl.lit(0.0), "killed": pl.lit(False)}
-    missing |= dict.fromkeys(("load", "backlog_load", "places", "centre"))
+    missing |= dict.fromkeys(("load", "backlog_load", "places", "centre", "preemptions", "lost_time"))
     table = jobs.select("job_id", "submit_time", "processors").with_columns(**(missing | columns))
     return table.select(
         pl.col(name).cast(dtype) for name, dtype in OUTCOME_COLUMNS.items() if name not in DERIVED_OUTCOMES

@@ -31,6 +31,7 @@ from swflow.scheduling.orders.formula import compile_penalty
 from swflow.scheduling.orders.keys import ARRIVAL, JobColumns, Order, mentioned, resolved_order
 from swflow.scheduling.orders.vocabulary import MOST_NAMED, PLAIN
 from swflow.scheduling.plugins.source import is_own
+from swflow.scheduling.preemption import Preempting, preempting_of
 from swflow.scheduling.refusals import refusals
 from swflow.scheduling.scheduler import LOG, Scheduler
 from swflow.scheduling.state.accounts import Owners
@@ -110,6 +111,7 @@ class Problem:
     cancelled_after: np.ndarray | None = None  # seconds from the submission of each job; infinity: not cancelled
     slots: np.ndarray = field(default_factory=lambda: np.full(MOST_NAMED, -1))  # see `JobColumns`
     nodes: Nodes | None = None  # if the policy places jobs on nodes
+    preempting: Preempting | None = None  # if jobs may preempt others
     # The start of the log in seconds from 1970 on, from which slots of backfill slurm count; 0 if unknown.
     epoch: int = 0
 
@@ -342,14 +344,15 @@ def prepare(workload: Workload, scheduler: Scheduler) -> Problem:
     sharing = _shared(workload, table, scheduler)
     named = _mentioned_resources(scheduler, resources[0])
     columns = _columns(jobs, shapes if scheduler.shapes == "submit" else None, ownership.owners, named)
-    orders = _orders(scheduler, ownership, columns, tuple(named), dependencies is not None)
+    moves = dependencies is not None or scheduler.preemption is not None
+    orders = _orders(scheduler, ownership, columns, tuple(named), moves)
     machines = [
         Machine(size, *of_queue, windows, limits, counted)
         for size, of_queue, limits, counted in zip(sizes, orders, ownership.limits, resources, strict=True)
     ]
     return Problem(
         jobs, scheduler, tuple(machines), shapes, sharing, ownership.owners, dependencies, name, table,
-        cancelled_after, columns.slots, nodes_of(workload, table, scheduler),
+        cancelled_after, columns.slots, nodes_of(workload, table, scheduler), preempting_of(workload, table, scheduler),
         header_number(workload.header, "UnixStartTime") or 0,
     )  # fmt: skip
 
@@ -422,11 +425,11 @@ def _jobs(table: pl.DataFrame, scheduler: Scheduler, demands: np.ndarray | None)
 
 
 def _orders(
-    scheduler: Scheduler, ownership: Ownership, columns: JobColumns, resources: tuple[str, ...], depend: bool
+    scheduler: Scheduler, ownership: Ownership, columns: JobColumns, resources: tuple[str, ...], moves: bool
 ) -> list[tuple[Order, Order]]:
-    """Return the orders of each queue; ``depend``: submit times depend on the ends of other jobs."""
+    """Return the orders of each queue; ``moves``: submit times depend on the schedule."""
     late = frozenset({"estimate"} if scheduler.prediction == "system" else ())
-    late |= {"submit_time"} if depend else set()
+    late |= {"submit_time"} if moves else set()
     where = "clusters: " if scheduler.clusters else ""
     known: dict[Any, Order] = {}  # equal orders of several machines are resolved once
 

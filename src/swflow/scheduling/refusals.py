@@ -99,6 +99,10 @@ def _unsupported(one: "Scheduler") -> _Conflicts:
         yield "nodes backfill clusters", "only backfill slurm with allocation count and no clusters uses them"
     if one.nodes and one.unavailable:
         yield "nodes unavailable", "nodes are always available; leave one of them out"
+    if one.preemption is not None and not one.nodes:
+        yield "preemption nodes", "only jobs on nodes are preempted; give nodes, or leave it out"
+    if one.preemption is not None and one.prediction == "system":
+        yield "preemption prediction", "jobs that run again are not predicted; choose another prediction"
     if one.shares and one.event_order != "batch":
         yield "event_order runtime allocation", "shared resources need batch, since their shadows last for some time"
     reserves_more = any(queue.backfill == "easy" and queue.reservations > 1 for queue in one.queues)

@@ -125,12 +125,13 @@ class Scheduler(Options):
         """
         Return every option, defaults included, as plain data; a function is given by its module and name.
 
-        ``resources`` and ``nodes`` are left out unless they are given, so that runs without them keep their keys.
+        ``resources``, ``nodes`` and ``preemption`` are left out unless they are given, so that runs without them keep
+        their keys.
 
         A plugin comes with a hash of its source, so that an edit makes another run.
         """
         options: dict[str, Any] = json.loads(json.dumps(asdict(self), default=_name_of))
-        for name in ("resources", "nodes"):
+        for name in ("resources", "nodes", "preemption"):
             if not options[name]:
                 del options[name]
         named = [options["policy"], options["order"], options["backfill_order"], *self.orders]

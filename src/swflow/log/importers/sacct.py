@@ -121,6 +121,7 @@ def import_sacct(
     delimiter: str = "|",
     partition_limits: Mapping[str, str] | None = None,
     cpus_per_processor: int = 1,
+    join_preempted: bool = False,
 ) -> ImportedLog:
     """
     Import the output of ``sacct -P``, ``sacct --json`` or jobcomp/filetxt.
@@ -131,7 +132,8 @@ def import_sacct(
 
     ``columns`` names the columns, separated by commas, of a file without a header. ``partition_limits`` maps a
     partition to its time limit, for jobs with the limit ``Partition_Limit``. ``cpus_per_processor`` is the number of
-    Slurm's CPUs that are one processor of the log: 2 if each core counts as two threads.
+    Slurm's CPUs that are one processor of the log: 2 if each core counts as two threads. With ``join_preempted``, a
+    preempted run is left out if the job ran again: the next run has its submission, for a scheduler with `preemption`.
     """
     if cpus_per_processor < 1:
         raise SwflowError(f"--cpus-per-processor: {cpus_per_processor}; expected at least 1")
@@ -146,7 +148,7 @@ def import_sacct(
     jobs = _of_one_cluster(_jobs_of(table, site, tally), site, path, tally)
     names = jobs["cluster"].drop_nulls().unique()
     computer = names[0] if len(names) == 1 else site.cluster
-    records = _records(jobs, tally, limits, cpus_per_processor)
+    records = _records(jobs, tally, limits, cpus_per_processor, join_preempted)
     return make_log(records, tally, site, source=path, form=form, computer=computer)
 
 
@@ -510,7 +512,7 @@ def _of_one_cluster(jobs: pl.DataFrame, site: Site, path: str, tally: Tally) -> 
     return tally.drop(jobs, "another cluster", pl.col("cluster") != site.cluster)
 
 
-def _records(jobs: pl.DataFrame, tally: Tally, limits: Mapping[str, float], cpus: int) -> pl.DataFrame:
+def _records(jobs: pl.DataFrame, tally: Tally, limits: Mapping[str, float], cpus: int, join: bool) -> pl.DataFrame:
     """Return the records of ended allocations: each run once, components together."""
     jobs = tally.drop_repeated(_ended(jobs, tally), "cluster", "jobid", "submit", "start", "end")
     jobs = _components_together(jobs, tally)
@@ -538,7 +540,7 @@ def _records(jobs: pl.DataFrame, tally: Tally, limits: Mapping[str, float], cpus
     jobs = jobs.with_columns(
         end=pl.coalesce("end", pl.col("start") + pl.col("run_time") + pl.col("suspended_time").fill_null(0))
     )
-    jobs = _requeued(jobs, tally)
+    jobs = _requeued(_without_preempted(jobs, tally) if join else jobs, tally)
     processors = pl.coalesce("allocated", "requested")
     for name in jobs["state"].drop_nulls().unique(maintain_order=True):
         if name not in STATES:
@@ -661,6 +663,16 @@ def _limited(jobs: pl.DataFrame, tally: Tally, limits: Mapping[str, float]) -> p
         of_partition & pl.col("limit").is_null(),
     )
     return jobs
+
+
+def _without_preempted(jobs: pl.DataFrame, tally: Tally) -> pl.DataFrame:
+    """Leave out preempted runs of jobs that ran again; the next run has the first of their submit times."""
+    jobs, job = jobs.sort("start", "line"), ["cluster", "jobid"]
+    lost = (pl.col("state") == "PREEMPTED").fill_null(False) & pl.col("line").shift(-1).over(job).is_not_null()
+    kept = (~pl.col("lost")).cast(pl.Int64)
+    jobs = jobs.with_columns(lost=lost).with_columns(turn=kept.cum_sum().over(job) - kept)
+    first = [pl.col(name).first().over([*job, "turn"]) for name in ("submit", "eligible")]
+    return tally.drop(jobs.with_columns(first), "preempted runs of jobs that ran again", pl.col("lost"))
 
 
 def _requeued(jobs: pl.DataFrame, tally: Tally) -> pl.DataFrame:

@@ -2,6 +2,7 @@
 
 import fnmatch
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -95,6 +96,7 @@ def read_site(
     names = [name for group in groups for name in group.nodes]
     if not windows:
         options["nodes"] = _node_groups(slurm)
+        options["preemption"] = _preemption(slurm, levels)
         limits["partition"] = _partition_limits(slurm.partitions, {}, obeyed)
     elif len(groups) > 1:
         clusters = [_cluster(group, slurm, obeyed, limits) for group in groups]
@@ -234,6 +236,47 @@ def _backfill(slurm: SlurmConf) -> dict[str, Any]:
             raise SwflowError(f"{place}: {name}={given[name]}; expected a whole number")
     found = {name: int(given[name]) for name in _PARAMETERS if name in given}
     return {"backfill": "slurm", "scheduler_parameters": found}
+
+
+def _preemption(slurm: SlurmConf, levels: Sequence[Row]) -> dict[str, Any]:
+    """Return which jobs preempt others; nothing if there is no preemption."""
+    kind = slurm.text("PreemptType").lower().rpartition("/")[2]
+    common = _preempt_mode(slurm, slurm.text("PreemptMode", "OFF"))
+    found: dict[str, Any] = {}
+    if kind == "qos":
+        others = {row.text("name"): [name for name in row.text("preempt").split(",") if name] for row in levels}
+        found["qos"] = {name: named for name, named in others.items() if named}
+        preempted = {name for named in others.values() for name in named}
+        texts = {row.text("name"): row.text("preemptmode") for row in levels if row.text("name") in preempted}
+        priorities = {row.text("name"): min(row.whole("priority") or 0, 65_535) for row in levels}
+        found["qos_priorities"] = _without_empty({name: priorities.get(name) for name in sorted(preempted)})
+    elif kind == "partition_prio":
+        found["partition"] = {one.name: _factor(one, "prioritytier") for one in slurm.partitions}
+        texts = {one.name: one.text("PreemptMode") for one in slurm.partitions}
+        if len(set(found["partition"].values())) < 2:
+            return {}
+    if slurm.text("PreemptMode", "OFF").upper() == "OFF" or not any(found.values()):
+        return {}
+    modes = {
+        name: _preempt_mode(slurm, text) if text and text.lower() != "cluster" else common
+        for name, text in texts.items()
+    }
+    usual = common if common != "off" else "requeue"
+    found |= {"mode": usual, "modes": {name: mode for name, mode in modes.items() if mode != usual}}
+    exempt = slurm.seconds("PreemptExemptTime", 0.0)
+    found["exempt_time"] = exempt if exempt < math.inf else 0  # -1 exempts no job
+    lifetime = re.search(r"cred_expire=(\d+)", slurm.text("AuthInfo"))
+    if lifetime:
+        found["requeue_delay"] = int(lifetime[1]) + 1
+    return _without_empty(found)
+
+
+def _preempt_mode(slurm: SlurmConf, text: str) -> str:
+    """Return a PreemptMode; jobs that would be suspended are not preempted."""
+    words = text.upper().split(",")
+    if "REQUEUE" in words and slurm.text("JobRequeue", "1") != "0":
+        return "requeue"
+    return "cancel" if {"REQUEUE", "CANCEL"} & {*words} else "off"
 
 
 def _node_groups(slurm: SlurmConf) -> list[dict[str, Any]]:

@@ -26,7 +26,7 @@ class Cancellations(NamedTuple):
 
 def new_cancellations(after: np.ndarray | None) -> Cancellations:
     """Return the cancellations before the first arrival."""
-    known = np.empty(0) if after is None else after
+    known = np.empty(0) if after is None else after.copy()
     return Cancellations(known, np.empty(np.isfinite(known).sum(), ELEMENT), np.zeros(1, np.int64))
 
 
@@ -41,7 +41,7 @@ def next_cancellation(cancellations: Cancellations, jobs: np.ndarray) -> float:
     """Return the time at which the next queued job is cancelled; infinity if there is none."""
     while cancellations.size[0] > 0:
         first = cancellations.heap[0]
-        if np.isnan(jobs[first.job].start):
+        if np.isnan(jobs[first.job].start) and cancellations.after[first.job] < np.inf:
             return first.time
         cancellations.size[0] = pop(cancellations.heap, cancellations.size[0])
     return np.inf

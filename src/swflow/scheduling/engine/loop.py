@@ -13,6 +13,7 @@ from swflow.scheduling.engine.passes import (
     is_time_of_pass,
     next_pass,
     notice,
+    notice_released,
     plan_next,
     plan_queue,
     serve,
@@ -23,7 +24,7 @@ from swflow.scheduling.state.changes import advance, arrive, complete, predicted
 from swflow.scheduling.state.choices import Dispatch
 from swflow.scheduling.state.heap import pop
 from swflow.scheduling.state.layout import CONSERVATIVE, SLURM, State
-from swflow.scheduling.state.operations import find, room, settle
+from swflow.scheduling.state.operations import come_back, find, leave, next_change, room, settle
 from swflow.scheduling.state.queue import root_of
 
 #: The dispatch rules as kernels compare them.
@@ -101,7 +102,7 @@ def _next_event(state: State, last: float) -> float:
         now = min(now, root_of(state.queue).length)
     elif state.options[0].backfill == SLURM:
         now = min(now, next_pass(state, last))
-    return now
+    return min(now, next_change(state))
 
 
 def _dispatch(states: State, arrivals: Arrivals, job: int, now: float, dispatch: int, turn: int) -> int:
@@ -169,6 +170,19 @@ def _end_job(state: State, dependents: Dependents, now: float) -> bool:
     return True
 
 
+def _leave_nodes(state: State, arrivals: Arrivals, now: float) -> bool:
+    """Process the next preempted job that leaves its nodes, if it is due; return whether it was."""
+    item = leave(state, now)
+    if item < 0:
+        return False
+    if np.isnan(state.jobs[item].start):  # it is requeued, and not cancelled any more
+        if arrivals.cancellations.after.size > 0:
+            arrivals.cancellations.after[item] = np.inf
+    elif arrivals.dependents.line.size > 0:
+        release_dependents(arrivals.dependents, state.jobs, item, now)
+    return True
+
+
 def _cancel_next(states: State, arrivals: Arrivals, now: float) -> bool:
     """Remove the next job that is cancelled from the queue of its machine, if it is due; return whether it was."""
     jobs, coming = part_of(states, 0).jobs, arrivals.cancellations
@@ -204,7 +218,7 @@ def _time_of_next(states: State, arrivals: Arrivals) -> float:
     is_busy = now < math.inf
     for cluster in range(arrivals.due.size):
         state = part_of(states, cluster)
-        is_busy = is_busy or state.counts[0].running > 0 or state.counts[0].queued > 0
+        is_busy = is_busy or state.counts[0].running > 0 or state.counts[0].queued > 0 or next_change(state) < math.inf
         now = min(now, _next_event(state, arrivals.clock[0]))
     if arrivals.cancellations.after.size > 0:
         now = min(now, next_cancellation(arrivals.cancellations, jobs))
@@ -242,6 +256,10 @@ def _happen_together(states: State, arrivals: Arrivals, now: float, dispatch: in
             happened = True
         if happened:
             notice(state, now)
+        while _leave_nodes(state, arrivals, now):
+            notice_released(state, now)
+            happened = True
+        come_back(state, now)
         settle(state, now, False)
         arrivals.due[cluster] = due or happened
     while _cancel_next(states, arrivals, now):

@@ -44,7 +44,7 @@ def start_by_partition(state: State, now: float) -> None:
     machine.closed[:] = False
     tested = 0
     start_search(state, 0)
-    while root_of(queue).width <= free:
+    while may_fit(state, free):
         item = next_job(state, queue, now, NO_JOB - 1, 0, 0.0, 0.0)
         tested += 1
         if item < 0 or tested > agenda.tests:
@@ -55,16 +55,39 @@ def start_by_partition(state: State, now: float) -> None:
         if not machine.closed[partition]:
             assign(machine.usable, machine.members[partition])
             keep(machine.usable, machine.open)
+            leave_out(state, now)
             if free_for(state, item) >= width:
                 choose_free_nodes(state, item)
                 begin(state, item, now)
                 free -= width
                 continue
+            make_room(state, item, now)
             if all_for(state, item) >= width:
                 machine.closed[partition] = True
                 remove(machine.open, machine.members[partition])
                 free = total(machine.free, machine.open, machine.idle)
         agenda.reserved_rank = 0  # a job waits
+
+
+# -- what `swflow.scheduling.engine.preemption` changes
+
+
+def may_preempt(state: State, item: int) -> bool:
+    """Return whether a job may preempt others; -1: whether jobs that the search of the queue finds next may."""
+    return False
+
+
+def may_fit(state: State, free: int) -> bool:
+    """Return whether a job that the search of the queue finds next may start if there are some free processors."""
+    return may_preempt(state, -1) or root_of(state.queue).width <= free
+
+
+def leave_out(state: State, now: float) -> None:
+    """Remove the nodes that preempted jobs have not left yet from the usable ones."""
+
+
+def make_room(state: State, item: int, now: float) -> None:
+    """Preempt jobs for a job that does not fit; all open nodes of its partition are usable then."""
 
 
 # -- cycles
@@ -77,8 +100,9 @@ def serve_cycle_on_nodes(state: State, now: float) -> None:
     The table has the nodes without reservations in each slot, and not the running jobs (`_attempt_backfill` in
     src/plugins/sched/backfill/backfill.c). Times are whole seconds.
     """
-    options, queue = state.options[0], state.queue
-    if root_of(queue).width > free_now(state):
+    options = state.options[0]
+    start_search(state, 0)
+    if not may_fit(state, free_now(state)):
         return
     clock = float(math.floor(now))
     _open_table(state, clock)
@@ -86,7 +110,6 @@ def serve_cycle_on_nodes(state: State, now: float) -> None:
     head.taken = head.passed = head.hopeful = 0
     head.reached = -1
     forget_tests(state.usage)
-    start_search(state, 0)
     while tested < options.reservations and _has_hope(state, now, clock, options.reservations - tested):
         item = state.planned[head.passed]
         head.passed += 1
@@ -102,7 +125,7 @@ def serve_cycle_on_nodes(state: State, now: float) -> None:
 
 #: What became of a job in a cycle: it had no usable node; it was tested; the table has no room for it; or it would
 #: overlap a reservation.
-_UNTESTED, _TESTED, _FULL, _OVERLAPS = 0, 1, 2, 3
+_UNTESTED, TESTED, _FULL, _OVERLAPS = 0, 1, 2, 3
 
 
 def _plan(state: State, item: int, now: float, clock: float) -> int:
@@ -113,7 +136,7 @@ def _plan(state: State, item: int, now: float, clock: float) -> int:
     tested again at that time.
     """
     machine, job = state.machine, state.jobs[item]
-    found = _TESTED if _has_occupied(machine, item) else _UNTESTED
+    found = TESTED if _has_occupied(machine, item) else _UNTESTED
     slots, slot, earliest = machine.slots, _slot_at(machine, clock), clock
     window = clock + state.options[0].window
     while True:
@@ -121,23 +144,23 @@ def _plan(state: State, item: int, now: float, clock: float) -> int:
         gain = _next_gain(machine, item, slot, end)
         later = slots[gain].end if gain >= 0 else np.inf
         at_begin = earliest == max(slots[slot].begin, clock)
-        fails = at_begin and _fails(state, slot, item, end, later)
+        fails = at_begin and has_failed(state, slot, item, end, later)
         if found == _UNTESTED or not fails:
-            needed = job.processors if found == _TESTED else 1
+            needed = job.processors if found == TESTED else 1
             last = _find_usable(machine, item, slot, end, needed)
             most = most_usable(machine)
             if most >= needed:
-                found = _TESTED
+                found = TESTED
                 if is_limited(state, item):
                     break
                 if most >= job.processors and not fails:
                     start, most = would_start(state, item, clock, min(later, window))
                     start = max(start, earliest)
                     if start <= min(later, window):
-                        found = _start_or_reserve(state, item, now, clock, start)
+                        found = start_or_reserve(state, item, now, clock, start)
                         if found != _OVERLAPS:
                             break
-                        slot, earliest, found = _slot_at(machine, start), start, _TESTED
+                        slot, earliest, found = _slot_at(machine, start), start, TESTED
                         continue
             if at_begin and most < job.processors:
                 _note_failure(machine, slot, item, most + 1, slots[last].begin, later)
@@ -147,26 +170,31 @@ def _plan(state: State, item: int, now: float, clock: float) -> int:
     return found
 
 
-def _start_or_reserve(state: State, item: int, now: float, clock: float, start: float) -> int:
+def start_or_reserve(state: State, item: int, now: float, clock: float, start: float) -> int:
     """Start a job if it can start now, or reserve usable nodes for it; return what became of it."""
-    options, machine, job = state.options[0], state.machine, state.jobs[item]
     if start <= clock:
         choose_free_nodes(state, item)
         begin(state, item, now)
-    else:
-        choose_nodes_then(state, item)
-        first, last = slot_start(state, start), slot_start(state, start + job.planned)
-        last = max(last, first + options.resolution)
-        if not _is_unreserved(state, first, last):
-            return _OVERLAPS
-        if machine.head[0].slots >= machine.slots.size - 1:
-            return _FULL
-        _reserve(state, first, last)
+        state.machine.stale[:] = True
+        return TESTED
+    choose_nodes_then(state, item)
+    return reserve_picked(state, item, start)
+
+
+def reserve_picked(state: State, item: int, start: float) -> int:
+    """Reserve the chosen nodes for a job from a time on; return what became of it."""
+    machine, first = state.machine, slot_start(state, start)
+    last = max(slot_start(state, start + state.jobs[item].planned), first + state.options[0].resolution)
+    if not _is_unreserved(state, first, last):
+        return _OVERLAPS
+    if machine.head[0].slots >= machine.slots.size - 1:
+        return _FULL
+    _reserve(state, first, last)
     machine.stale[:] = True
-    return _TESTED
+    return TESTED
 
 
-def _fails(state: State, slot: int, item: int, end: float, later: float) -> bool:
+def has_failed(state: State, slot: int, item: int, end: float, later: float) -> bool:
     """Return whether a job cannot start from the begin of a slot until a time, by the failures that are noted."""
     machine, width = state.machine, state.jobs[item].processors
     for k in range(min(machine.slots[slot].failures, KEPT)):
@@ -248,12 +276,13 @@ def _has_hope(state: State, now: float, clock: float, tests: int) -> bool:
     while True:
         while head.hopeful < head.taken:
             item = planned[head.hopeful]
-            if _may_start(state, item, clock) and not (options.limits and at_limit(state.usage, item, 0)):
+            may_start = may_preempt(state, item) or _may_start(state, item, clock)
+            if may_start and not (options.limits and at_limit(state.usage, item, 0)):
                 return head.hopeful == head.reached or _is_within_reach(state, tests)
             head.hopeful += 1
-        may_any = False
+        may_any = may_preempt(state, -1)
         for kind in range(state.machine.bounded.size):
-            if _bound_starts(state, kind, clock):
+            if may_any or _bound_starts(state, kind, clock):
                 may_any = True
                 break
         item = next_job(state, state.queue, now, NO_JOB - 1, 0, 0.0, 0.0) if may_any else -1

@@ -205,6 +205,12 @@ def notice(state: State, now: float) -> None:
         _request_cycle(state, now)
 
 
+def notice_released(state: State, now: float) -> None:
+    """Schedule a pass at once since a preempted job left its nodes (`_slurm_rpc_epilog_complete` in proc_req.c)."""
+    state.agenda[0].at_once, state.agenda[0].settled = 1, 0
+    _request_cycle(state, now)
+
+
 def _request_cycle(state: State, now: float) -> None:
     """
     Schedule the next cycle, because of a change since the last one.
@@ -257,6 +263,8 @@ def serve_as_slurm(state: State, now: float) -> None:
     is_due = agenda.due <= now or tests_all
     if is_due:
         agenda.due, agenda.last_pass = np.inf, now
+    if is_due or agenda.at_once:
+        agenda.at_once = 0
         agenda.tests = NO_JOB if tests_all else options.depth
         agenda.skips = tests_all
         queued, is_full = counts.queued, root_of(state.queue).width > free_now(state)

@@ -22,6 +22,7 @@ from swflow.scheduling.state.choices import Allocation, Backfill
 from swflow.scheduling.state.heap import ELEMENT
 from swflow.scheduling.state.items import Items
 from swflow.scheduling.state.layout import CONSERVATIVE, EASY, NONE, OTHER, SLURM, State
+from swflow.scheduling.state.preempted import new_preempted
 from swflow.scheduling.state.queue import NO_JOB, new_tree
 
 #: Records of jobs that fit into the processor's cache.
@@ -147,7 +148,7 @@ def _new_state(
     agenda["due"], agenda["last_pass"], agenda["cycle"], agenda["counted"] = np.inf, -np.inf, np.inf, -np.inf
     steps = _MOST_GROUPS + 2 * (reserved + len(windows)) + 2 if backfill == SLURM and problem.nodes is None else 0
     usage = shared["usage"]._replace(limits=limits_of(machine.limits))
-    is_sorted = backfill == SLURM and bool(order.formula) and values["calc_period"] > 0
+    is_sorted = backfill == SLURM and bool(order.formula) and values["calc_period"] > 0 and not problem.preempting
     alike, alike_of = _alike(usage.rows if len(usage.rows) else np.zeros((count, 1)), is_sorted)
     state = State(
         **shared | {"usage": usage},
@@ -210,7 +211,8 @@ def _new_processors(problem: Problem, machine: Machine, queue: Queue, reserved: 
     items, policy, size = problem.items, problem.policy, machine.processors
     count = items.submit.size
     if problem.nodes is not None:
-        return new_node_state(problem.nodes, items, int(policy.cycles["bf_max_job_test"]))
+        preempted = new_preempted(problem.preempting, count, problem.nodes.sizes.size, policy.end_delay)
+        return new_node_state(problem.nodes, items, int(policy.cycles["bf_max_job_test"]), preempted)
     plans_ahead = policy.shapes == "submit" or (len(problem.machines) > 1 and policy.dispatch == "earliest-start")
     if queue.allocation == "count":
         in_plan = queue.backfill == "conservative" or (plans_ahead and bool(machine.resources))

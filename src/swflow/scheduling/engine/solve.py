@@ -13,6 +13,7 @@ from swflow.scheduling.engine.fast_easy import serve_by_arrival
 from swflow.scheduling.engine.loop import run_events
 from swflow.scheduling.engine.nodes import serve_cycle_on_nodes, start_by_partition
 from swflow.scheduling.engine.passes import serve_ahead, serve_as_slurm, without_slurm
+from swflow.scheduling.engine.preemption import PREEMPTION
 from swflow.scheduling.engine.setup import new_arrivals, new_states
 from swflow.scheduling.machine.alvio import ALVIO, RELEASED_ALVIO, with_shadows
 from swflow.scheduling.machine.counted import COUNTED, Counted
@@ -22,6 +23,7 @@ from swflow.scheduling.machine.numbered import NUMBERED, larger
 from swflow.scheduling.problem import Problem
 from swflow.scheduling.state.accounts import of_tree, without_tree
 from swflow.scheduling.state.choices import Dispatch
+from swflow.scheduling.state.preempted import Preempted
 from swflow.scheduling.state.schedule import Schedule
 from swflow.scheduling.state.search import insert_sorted, never_sorted, next_sorted, without_sorting
 
@@ -38,6 +40,9 @@ RUN_SLURM = Kernel(run_events, COUNTED)
 
 #: The event loop for backfill slurm on nodes.
 RUN_NODES = Kernel(run_events, NODES | {serve_ahead: start_by_partition, serve_cycle: serve_cycle_on_nodes})
+
+#: The same with preemption.
+RUN_PREEMPTIVE = Kernel(run_events, RUN_NODES.hooks | PREEMPTION)
 
 #: The event loop of what only one simulator does.
 RUN_ALVIO, RUN_RELEASED_ALVIO = Kernel(run_events, ALVIO | _OTHERS), Kernel(run_events, RELEASED_ALVIO | _OTHERS)
@@ -129,6 +134,8 @@ def _solve_by_events(problem: Problem) -> Schedule:
     found = replace(Schedule.of_start(of_jobs, columns.pop("start")), **columns)
     if len(free) > 1:
         found = replace(found, cluster=cluster)
+    if problem.preempting is not None:
+        return _with_preemptions(found, free[0].preempted)
     if isinstance(free[0], Counted | NodeState):
         return found
     found = _with_ranges(found, free, items)
@@ -139,7 +146,7 @@ def _kernel(problem: Problem) -> Kernel:
     """Return the event loop that a problem needs."""
     policy = problem.policy
     if policy.nodes:
-        return RUN_NODES
+        return RUN_NODES if problem.preempting is None else RUN_PREEMPTIVE
     if "count" in policy.allocations:
         has_tree = problem.accounts is not None and problem.accounts.tree is not None
         return RUN_SLURM if has_tree or any(queue.backfill == "slurm" for queue in policy.queues) else RUN_COUNTED
@@ -160,6 +167,19 @@ def _require_started(problem: Problem, done: np.ndarray) -> None:
     if any(machine.limits is not None for machine in problem.machines):
         raise SwflowError(f"limits: {first}; raise the limits, or leave these jobs out")
     raise SwflowError(f"unavailable: {first}; end the window or take fewer processors")
+
+
+def _with_preemptions(found: Schedule, preempted: Preempted) -> Schedule:
+    """Return the schedule with what preemption changed; submit times are the first ones."""
+    killed = ~np.isnan(preempted.ended)
+    return replace(
+        found,
+        submit=np.where(np.isnan(preempted.submitted), found.submit, preempted.submitted),
+        run=np.where(killed, preempted.ended - found.start, found.run),
+        killed=killed,
+        preemptions=preempted.preemptions,
+        lost=preempted.lost,
+    )
 
 
 def _with_ranges(found: Schedule, machines: Sequence[Any], items: np.ndarray | slice) -> Schedule:

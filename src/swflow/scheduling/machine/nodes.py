@@ -17,6 +17,7 @@ from swflow.scheduling.nodes import Nodes
 from swflow.scheduling.state import operations
 from swflow.scheduling.state.items import Items
 from swflow.scheduling.state.layout import State
+from swflow.scheduling.state.preempted import Preempted
 
 #: Some processors of a node that a running job has, or will have, and the ``next`` part of the same job, -1 for none.
 PART = record("", "node processors next")
@@ -96,6 +97,7 @@ class NodeState(NamedTuple):
     stale: np.ndarray  # scratch: whether reservations or starts followed the bounds of each kind
     unreserved: np.ndarray  # the set of nodes that are not reserved in each slot
     occupied: np.ndarray  # the set of nodes that have no free processors in the window of a cycle
+    preempted: Preempted
 
 
 #: The most kinds of jobs.
@@ -118,7 +120,7 @@ def _kinds(
     return kinds, kind, np.zeros((len(kinds), demands.shape[1]))
 
 
-def new_node_state(nodes: Nodes, items: Items, most_slots: int) -> NodeState:
+def new_node_state(nodes: Nodes, items: Items, most_slots: int, preempted: Preempted) -> NodeState:
     """Return idle nodes; a cycle's table has at most ``most_slots`` slots when it gets another reservation."""
     count, processors, jobs = nodes.sizes.size, int(nodes.sizes.sum()), items.submit.size
     words = (count + 63) >> 6
@@ -168,6 +170,7 @@ def new_node_state(nodes: Nodes, items: Items, most_slots: int) -> NodeState:
         stale=np.zeros(len(kinds), np.bool_),
         unreserved=np.zeros((slots, words), np.uint64),
         occupied=np.zeros(words, np.uint64),
+        preempted=preempted,
     )
 
 
@@ -228,7 +231,7 @@ def _processors_with_units(state: State, item: int, free: np.ndarray, units: np.
     return found
 
 
-def _units_of_part(state: State, item: int, processors: int, resource: int) -> int:
+def units_of_part(state: State, item: int, processors: int, resource: int) -> int:
     """Return the units of a resource that some processors of a job take from a node."""
     width = state.jobs[item].processors
     return (processors * state.demands[item, resource] + width - 1) // width
@@ -416,7 +419,7 @@ def _occupy(state: State, item: int, now: float) -> None:
         node, processors = machine.chosen[k].node, machine.chosen[k].processors
         machine.free[node] -= processors
         for resource in range(state.capacities.size):
-            machine.units[resource, node] -= _units_of_part(state, item, processors, resource)
+            machine.units[resource, node] -= units_of_part(state, item, processors, resource)
         if machine.free[node] == 0:
             clear(machine.idle, node, node)
         part = head.spare
@@ -434,7 +437,7 @@ def _release(state: State, item: int, now: float) -> None:
         node, following = parts[part].node, parts[part].next
         machine.free[node] += parts[part].processors
         for resource in range(state.capacities.size):
-            machine.units[resource, node] += _units_of_part(state, item, parts[part].processors, resource)
+            machine.units[resource, node] += units_of_part(state, item, parts[part].processors, resource)
         fill(machine.idle, node, node)
         parts[part].next = head.spare
         head.spare = part
@@ -549,7 +552,7 @@ def _add_sums(state: State, place: int, nodes: int) -> None:
     """Add the units of some nodes of a release."""
     one = state.machine.releases[place]
     for resource in range(state.machine.sums.size):
-        state.machine.sums[resource] += nodes * _units_of_part(state, one.job, one.processors, resource)
+        state.machine.sums[resource] += nodes * units_of_part(state, one.job, one.processors, resource)
 
 
 def _most_then(state: State, item: int, free: int, place: int, with_units: bool) -> int:
@@ -586,7 +589,7 @@ def _gain_units(state: State, item: int, place: int, word: Any) -> int:
             _note_free(machine, machine.free, machine.units, node)
         machine.then[node] += one.processors
         for resource in range(state.capacities.size):
-            machine.later[resource, node] += _units_of_part(state, one.job, one.processors, resource)
+            machine.later[resource, node] += units_of_part(state, one.job, one.processors, resource)
         fitting = _processors_with_units(state, item, machine.then, machine.later, node)
         gained += fitting - machine.fitting[node]
         machine.fitting[node] = fitting
@@ -599,6 +602,8 @@ def _list_releases(machine: NodeState) -> None:
     for place in range(head.running):
         end, part = machine.ends[place], machine.ends[place].part
         first = size
+        if is_gone(machine, end.job):
+            continue
         while part >= 0:
             node, processors = parts[part].node, parts[part].processors
             if size == first or releases[size - 1].word != node >> 6 or releases[size - 1].processors != processors:
@@ -609,6 +614,11 @@ def _list_releases(machine: NodeState) -> None:
             machine.released[size - 1] |= ONE << np.uint64(node & 63)
             part = parts[part].next
     head.releases = size
+
+
+def is_gone(machine: NodeState, job: int) -> bool:
+    """Return whether a running job is left out of plans."""
+    return False
 
 
 def find_occupied(machine: NodeState, until: float) -> None:

@@ -61,10 +61,11 @@ WINDOWS = record("", "begun ended handled closed")
 #: ``skips`` those at a limit of running jobs without counting them. What is left to running jobs was ``counted`` for
 #: limits at a time. The main scheduler of backfill slurm made its last
 #: pass at a time and has one ``due``; no event came after the last pass that tests all jobs, or after the last cycle
-#: (``settled``). The next ``cycle`` is an interval after the ``last_cycle``, or at the first change after that.
+#: (``settled``). A pass may be due ``at_once``, which delays no other. The next ``cycle`` is an interval after the
+#: ``last_cycle``, or at the first change after that.
 AGENDA = record(
     "due last_pass cycle last_cycle counted",
-    "full newcomers newcomer first_newcomer reserved_rank ended_early corrected steps tests skips settled",
+    "full newcomers newcomer first_newcomer reserved_rank ended_early corrected steps tests skips settled at_once",
 )
 
 #: A plan of the whole queue: how many of its jobs leave it after this event (-1: there is no plan), the last rank in

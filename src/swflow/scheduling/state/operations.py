@@ -5,6 +5,7 @@ Each model has a table from these functions to its own, such as `swflow.scheduli
 compiler substitutes them. A state is a `swflow.scheduling.state.layout.State`.
 """
 
+import math
 from typing import Any
 
 
@@ -47,6 +48,23 @@ def longest(state: Any, item: int) -> float:
 def extend(state: Any, item: int, now: float) -> None:
     """Extend the plan of a running job, which should have ended by now, to its new planned end."""
     raise NotImplementedError
+
+
+# -- preempted jobs
+
+
+def next_change(state: Any) -> float:
+    """Return the next time at which a preempted job leaves its nodes or is eligible again; infinity if none does."""
+    return math.inf
+
+
+def leave(state: Any, now: float) -> int:
+    """Return the next preempted job that leaves its nodes by now, -1 if none does; requeued ones have no start."""
+    return -1
+
+
+def come_back(state: Any, now: float) -> None:
+    """Add the requeued jobs that are eligible by now to the queue."""
 
 
 # -- passes without kept reservations

@@ -1,0 +1,379 @@
+"""Preemption on nodes as in Slurm: which running jobs are ended for a queued job, and what becomes of them."""
+
+import math
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from swflow.scheduling.engine.nodes import (
+    TESTED,
+    has_failed,
+    leave_out,
+    make_room,
+    may_preempt,
+    reserve_picked,
+    start_or_reserve,
+)
+from swflow.scheduling.machine.allocation import EMPTY, ONE, assign, clear, fill, remove
+from swflow.scheduling.machine.nodes import (
+    NodeState,
+    choose_free_nodes,
+    choose_nodes_then,
+    find_occupied,
+    free_for,
+    is_disjoint,
+    is_gone,
+    keep,
+    units_of_part,
+    would_start,
+)
+from swflow.scheduling.state.changes import arrive, begin, complete
+from swflow.scheduling.state.heap import change, pop, push
+from swflow.scheduling.state.layout import State
+from swflow.scheduling.state.operations import come_back, leave, next_change
+from swflow.scheduling.state.queue import NO_JOB, Tree
+from swflow.scheduling.state.search import next_job, start_search
+
+#: Slurm considers the candidates in their order, and twice in another one (preempt_reorder_count).
+_ORDERS = 3
+
+#: Seconds after a preemption in which no more jobs are preempted for the same job (KillWait and MessageTimeout, in
+#: `select_nodes` of src/slurmctld/node_scheduler.c).
+_PAUSE = 40.0
+
+
+# Copies of functions that hooks replace, and call.
+_next_found = FunctionType(next_job.__code__, next_job.__globals__, "next_found")
+_planned_start = FunctionType(would_start.__code__, would_start.__globals__, "planned_start")
+
+
+# -- the order of the queue: jobs of the highest level first (`sort_job_queue2` in job_scheduler.c)
+
+
+def _start_search(state: State, rank: int) -> None:
+    state.machine.preempted.head[0].level = state.machine.preempted.head[0].top
+    state.search[0].rank, state.search[0].lined_up = rank - 1, -1
+
+
+def _next_job(state: State, tree: Tree, now: float, narrow: int, wide: int, base: float, latest: float) -> int:
+    preempted = state.machine.preempted
+    while True:
+        item = _next_found(state, tree, now, narrow, wide, base, latest)
+        if item >= 0:
+            if preempted.level[preempted.kind[item]] == preempted.head[0].level:
+                return item
+        elif preempted.head[0].level == 0:
+            return -1
+        else:
+            preempted.head[0].level -= 1
+            state.search[0].rank, state.search[0].lined_up = -1, -1
+
+
+# -- the jobs that may be preempted
+
+
+def _find_candidates(state: State, item: int, now: float) -> int:
+    """Find the running jobs on nodes of a job's partition that it may preempt, in their order; return their number."""
+    machine, preempted = state.machine, state.machine.preempted
+    preempted.head[0].candidates = 0
+    if not _may_preempt(state, item):
+        return 0
+    members, may = machine.members[machine.partition[item]], preempted.may[preempted.kind[item]]
+    found, size = preempted.candidates, 0
+    for place in range(machine.head[0].running):
+        job, part = machine.ends[place].job, machine.ends[place].part
+        kind = preempted.kind[job]
+        is_exempt = math.floor(now) < math.floor(state.jobs[job].start) + preempted.head[0].exempt
+        if not may[kind] or is_exempt or _overlap(machine, part, members) == 0:
+            continue
+        worth, count = preempted.worth[kind], _count(machine, part)
+        here = size
+        while here > 0 and _is_before(worth, count, job, found[here - 1]):
+            _copy(found, here - 1, here)
+            here -= 1
+        one = found[here]
+        one.job, one.part, one.worth, one.nodes, one.usable = job, part, worth, count, 0
+        size += 1
+    preempted.head[0].candidates = size
+    return size
+
+
+def _is_before(worth: int, count: int, job: int, other: Any) -> bool:
+    """Return whether a job is taken before another one: by the value of its class, its nodes, and its number."""
+    if worth != other.worth:
+        return worth < other.worth
+    return count < other.nodes or (count == other.nodes and job < other.job)
+
+
+def _overlap(machine: NodeState, part: int, those: np.ndarray) -> int:
+    """Return the number of nodes of a running job that are in a set."""
+    found = 0
+    while part >= 0:
+        node, part = machine.parts[part].node, machine.parts[part].next
+        if those[node >> 6] & (ONE << np.uint64(node & 63)) != EMPTY:
+            found += 1
+    return found
+
+
+def _count(machine: NodeState, part: int) -> int:
+    found = 0
+    while part >= 0:
+        found += 1
+        part = machine.parts[part].next
+    return found
+
+
+def _add_free(state: State, place: int, sign: int) -> None:
+    """Add the processors and units of a candidate to the free ones, or subtract them."""
+    machine, one = state.machine, state.machine.preempted.candidates[place]
+    part = one.part
+    while part >= 0:
+        node, processors = machine.parts[part].node, machine.parts[part].processors
+        machine.free[node] += sign * processors
+        for resource in range(state.capacities.size):
+            machine.units[resource, node] += sign * units_of_part(state, one.job, processors, resource)
+        part = machine.parts[part].next
+        if machine.free[node] > 0:
+            fill(machine.idle, node, node)
+        else:
+            clear(machine.idle, node, node)
+
+
+def _add_all(state: State, sign: int) -> None:
+    """Add the processors and units of all candidates to the free ones, or subtract them."""
+    for place in range(state.machine.preempted.head[0].candidates):
+        _add_free(state, place, sign)
+
+
+def _choose_victims(state: State, item: int) -> int:
+    """
+    Choose usable nodes for a job, of which candidates are taken until it fits; return how many are, 0 if it never fits.
+
+    After a first choice of nodes, the last candidate that was taken is the first one, and the others with most of these
+    nodes follow, which may spare some of them (`_run_now` in src/plugins/select/cons_common/job_test.c).
+    """
+    machine, width = state.machine, state.jobs[item].processors
+    size, taken = machine.preempted.head[0].candidates, 0
+    for turn in range(min(size, _ORDERS)):
+        if turn > 0:
+            _reorder(machine, taken)
+        taken = 0
+        while taken < size and free_for(state, item) < width:
+            _add_free(state, taken, 1)
+            taken += 1
+        fits = free_for(state, item) >= width
+        if fits:
+            choose_free_nodes(state, item)
+        for place in range(taken):
+            _add_free(state, place, -1)
+        if not fits:
+            return 0
+    return taken
+
+
+def _reorder(machine: NodeState, taken: int) -> None:
+    """Sort the candidates anew: the last one that was taken, then those before it by their chosen nodes."""
+    found, size = machine.preempted.candidates, machine.preempted.head[0].candidates
+    for place in range(size):
+        found[place].usable = _overlap(machine, found[place].part, machine.picked) if place < taken - 1 else 0
+    found[taken - 1].usable = NO_JOB
+    for place in range(1, size):
+        one = found[place]
+        job, part, count, worth, usable = one.job, one.part, one.nodes, one.worth, one.usable
+        here = place
+        while here > 0 and found[here - 1].usable < usable:
+            _copy(found, here - 1, here)
+            here -= 1
+        one = found[here]
+        one.job, one.part, one.nodes, one.worth, one.usable = job, part, count, worth, usable
+
+
+def _copy(found: np.ndarray, source: int, target: int) -> None:
+    one, other = found[source], found[target]
+    other.job, other.part, other.nodes, other.worth, other.usable = one.job, one.part, one.nodes, one.worth, one.usable
+
+
+# -- preemption
+
+
+def _preempt(state: State, item: int, now: float) -> None:
+    """Preempt the candidates on nodes that suffice for a job, unless jobs were preempted for it a short time ago."""
+    machine, preempted, clock = state.machine, state.machine.preempted, float(math.floor(now))
+    taken = _choose_victims(state, item)
+    if taken == 0 or clock < preempted.again[item]:
+        return
+    preempted.again[item] = clock + _PAUSE
+    for place in range(taken):
+        one = preempted.candidates[place]
+        if _overlap(machine, one.part, machine.picked) > 0:
+            _stop(state, one.job, one.part, now)
+
+
+def _stop(state: State, job: int, part: int, now: float) -> None:
+    """End a running job; its nodes are released some time later, and until then no other job starts on them."""
+    machine, preempted, counts = state.machine, state.machine.preempted, state.counts[0]
+    head, kind = preempted.head[0], preempted.kind[job]
+    head.until = now + head.release_delay
+    while part >= 0:
+        preempted.until[machine.parts[part].node] = head.until
+        part = machine.parts[part].next
+    change(state.running, counts.running, -np.inf, job)
+    complete(state, now)
+    preempted.preemptions[job] += 1
+    if preempted.requeues[kind]:
+        preempted.lost[job] += now - state.jobs[job].start
+    else:
+        preempted.ended[job] = now
+    head.leaving = push(preempted.leaving, head.leaving, head.until, job)
+
+
+def _find_released(machine: NodeState, now: float) -> None:
+    """Find the nodes that preempted jobs have not left yet."""
+    preempted = machine.preempted
+    preempted.released[:] = EMPTY
+    if preempted.head[0].until > now:
+        for node in range(preempted.until.size):
+            if preempted.until[node] > now:
+                fill(preempted.released, node, node)
+
+
+# -- hooks of passes and cycles
+
+
+def _may_preempt(state: State, item: int) -> bool:
+    preempted = state.machine.preempted
+    return (preempted.head[0].level if item < 0 else preempted.level[preempted.kind[item]]) > 0
+
+
+def _leave_out(state: State, now: float) -> None:
+    _find_released(state.machine, now)
+    remove(state.machine.usable, state.machine.preempted.released)
+
+
+def _make_room(state: State, item: int, now: float) -> None:
+    machine = state.machine
+    if _find_candidates(state, item, now) > 0:
+        _preempt(state, item, now)
+    assign(machine.usable, machine.members[machine.partition[item]])
+    keep(machine.usable, machine.open)
+
+
+def _has_failed(state: State, slot: int, item: int, end: float, later: float) -> bool:
+    return False
+
+
+def _find_none(machine: NodeState, until: float) -> None:
+    machine.occupied[:] = EMPTY
+
+
+def _is_gone(machine: NodeState, job: int) -> bool:
+    return machine.preempted.gone[job]
+
+
+def _would_start(state: State, item: int, clock: float, until: float) -> tuple[float, int]:
+    """
+    Return when a job fits as planned, and the processors, if all jobs that it may preempt are gone.
+
+    It is now if that suffices, or if it can start now; but not on nodes that are released (`_will_run_test` in
+    src/plugins/select/cons_common/job_test.c, and `_attempt_backfill`).
+    """
+    machine, preempted = state.machine, state.machine.preempted
+    preempted.head[0].ahead = preempted.head[0].candidates = 0
+    if free_for(state, item) < state.jobs[item].processors and _find_candidates(state, item, clock) > 0:
+        preempted.head[0].ahead = 1
+        _set_gone(machine, True)
+    _add_all(state, 1)
+    start, free = _planned_start(state, item, clock, until)
+    if start <= clock:
+        choose_free_nodes(state, item)
+        _find_released(machine, clock)
+        if not is_disjoint(machine.picked, preempted.released):
+            start = clock + 1
+    _add_all(state, -1)
+    if preempted.head[0].ahead:
+        _set_gone(machine, False)
+    return start, free
+
+
+def _set_gone(machine: NodeState, is_gone: bool) -> None:
+    """Set whether the candidates are planned to be preempted, which changes what running jobs release."""
+    preempted = machine.preempted
+    for place in range(preempted.head[0].candidates):
+        preempted.gone[preempted.candidates[place].job] = is_gone
+    machine.head[0].releases = -1
+
+
+def _start_or_reserve(state: State, item: int, now: float, clock: float, start: float) -> int:
+    """Start a job, or preempt others for it and reserve nodes, or reserve nodes for later."""
+    machine, preempted = state.machine, state.machine.preempted
+    if start <= clock and not preempted.head[0].ahead:
+        choose_free_nodes(state, item)
+        begin(state, item, now)
+        return TESTED
+    _add_all(state, 1)
+    choose_nodes_then(state, item)
+    _add_all(state, -1)
+    if start <= clock:
+        assign(preempted.kept, machine.picked)
+        _preempt(state, item, now)
+        assign(machine.picked, preempted.kept)
+    return reserve_picked(state, item, start)
+
+
+# -- hooks of the event loop
+
+
+def _next_change(state: State) -> float:
+    head, preempted = state.machine.preempted.head[0], state.machine.preempted
+    time = preempted.leaving[0].time if head.leaving > 0 else np.inf
+    return min(time, preempted.away[0].time) if head.away > 0 else time
+
+
+def _leave(state: State, now: float) -> int:
+    head, preempted = state.machine.preempted.head[0], state.machine.preempted
+    if head.leaving == 0 or preempted.leaving[0].time > now:
+        return -1
+    item = preempted.leaving[0].job
+    head.leaving = pop(preempted.leaving, head.leaving)
+    if np.isnan(preempted.ended[item]):
+        job = state.jobs[item]
+        if np.isnan(preempted.submitted[item]):
+            preempted.submitted[item] = job.submit
+        job.start, job.submit = np.nan, math.floor(now) + head.delay
+        head.away = push(preempted.away, head.away, job.submit, item)
+    return item
+
+
+def _come_back(state: State, now: float) -> None:
+    head, preempted, usage = state.machine.preempted.head[0], state.machine.preempted, state.usage
+    while head.away > 0 and preempted.away[0].time <= now:
+        item = preempted.away[0].job
+        head.away = pop(preempted.away, head.away)
+        if usage.line.size > 0:  # the job may still be in the line since its start
+            left = 0
+            for place in range(usage.periods[0]):
+                if not usage.over[usage.line[place]]:
+                    usage.line[left] = usage.line[place]
+                    left += 1
+            usage.periods[0], usage.over[item] = left, False
+        arrive(state, item)
+        state.agenda[0].settled = 0
+
+
+#: What preemption changes in the event loop for nodes.
+PREEMPTION: dict[Any, Any] = {
+    start_search: _start_search,
+    next_job: _next_job,
+    may_preempt: _may_preempt,
+    leave_out: _leave_out,
+    make_room: _make_room,
+    has_failed: _has_failed,
+    start_or_reserve: _start_or_reserve,
+    find_occupied: _find_none,
+    is_gone: _is_gone,
+    would_start: _would_start,
+    next_change: _next_change,
+    leave: _leave,
+    come_back: _come_back,
+}

@@ -1,0 +1,71 @@
+"""The state of preemption on nodes: what jobs may preempt, and the jobs that were preempted."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from swflow.compiled.kernel import record
+from swflow.scheduling.preemption import Preempting
+from swflow.scheduling.state.heap import ELEMENT
+
+#: A running job that may be preempted, with its first part, its number of nodes, and its class's value; ``usable``
+#: counts its nodes among those that were chosen.
+CANDIDATE = record("", "job part nodes worth usable")
+
+#: The times of `Preempting`, the delay from a preemption until nodes are free, and the time until which nodes are
+#: released. The ``level`` of the jobs that are searched; the number of candidates, and whether the planned start of a
+#: job assumes that these are preempted; the numbers of preempted jobs that leave their nodes, and that will be queued
+#: again.
+PREEMPTING = record("exempt delay release_delay until", "level top candidates ahead leaving away")
+
+
+class Preempted(NamedTuple):
+    """What jobs may preempt, and what became of those that were preempted."""
+
+    head: np.ndarray
+    kind: np.ndarray  # the class of each job; empty: there is no preemption
+    may: np.ndarray  # the fields of `Preempting`
+    worth: np.ndarray
+    level: np.ndarray
+    requeues: np.ndarray
+    candidates: np.ndarray  # the jobs that may be preempted for a job, in the order in which they are taken
+    gone: np.ndarray  # whether each job is planned to be preempted
+    again: np.ndarray  # the time before which no more jobs are preempted for each job
+    submitted: np.ndarray  # the first submit time of each job that was queued again; NaN: of others
+    preemptions: np.ndarray  # how often each job was preempted
+    lost: np.ndarray  # the time of its runs that were lost because it was queued again
+    ended: np.ndarray  # the time at which a job was ended for good; NaN: it was not
+    leaving: np.ndarray  # a heap of preempted jobs, by the time at which they leave their nodes
+    away: np.ndarray  # a heap of jobs that are queued again, by the time at which they are eligible
+    until: np.ndarray  # the time until which each node is released
+    released: np.ndarray  # scratch: the set of nodes that are released
+    kept: np.ndarray  # scratch: the set of nodes that a job would have reserved
+
+
+def new_preempted(given: Preempting | None, jobs: int, nodes: int, release_delay: float) -> Preempted:
+    """Return the state before the first event."""
+    none, head = np.zeros(0, np.int64), np.zeros(1, PREEMPTING)
+    count, words = (jobs, (nodes + 63) >> 6) if given is not None else (0, 0)
+    if given is not None:
+        head["exempt"], head["delay"], head["release_delay"] = given.exempt, given.delay, release_delay
+        head["until"], head["top"] = -np.inf, given.level.max()
+    return Preempted(
+        head=head,
+        kind=none if given is None else given.kind,
+        may=np.zeros((0, 0), np.bool_) if given is None else given.may,
+        worth=none if given is None else given.worth,
+        level=none if given is None else given.level,
+        requeues=np.zeros(0, np.bool_) if given is None else given.requeues,
+        candidates=np.zeros(count, CANDIDATE),
+        gone=np.zeros(count, np.bool_),
+        again=np.full(count, -np.inf),
+        submitted=np.full(count, np.nan),
+        preemptions=np.zeros(count, np.int64),
+        lost=np.zeros(count),
+        ended=np.full(count, np.nan),
+        leaving=np.empty(count, ELEMENT),
+        away=np.empty(count, ELEMENT),
+        until=np.full(nodes if count else 0, -np.inf),
+        released=np.zeros(words, np.uint64),
+        kept=np.zeros(words, np.uint64),
+    )
