@@ -34,7 +34,7 @@ ARCHIVE = Path(__file__).parents[1] / "data" / "slurm_recordings.tar.xz"
 #: The columns of sacct that the simulation needs.
 COLUMNS = (
     "JobID", "User", "Account", "Partition", "QOS", "State", "Submit", "Eligible", "Start", "End", "Timelimit",
-    "ReqCPUS", "AllocCPUS",
+    "ReqCPUS", "AllocCPUS", "ReqMem", "ReqTRES", "AllocTRES",
 )  # fmt: skip
 
 #: The files of a run besides sacct.txt and sdiag.txt.
@@ -71,7 +71,7 @@ def _needed(run: Path) -> Iterator[tuple[str, str]]:
     rows = _with_whole_runs((run / "sacct.txt").read_text())
     yield (
         "sacct.txt",
-        "".join("|".join(row) + "\n" for row in [COLUMNS, *([one[name] for name in COLUMNS] for one in rows)]),
+        "".join("|".join(row) + "\n" for row in [COLUMNS, *([one.get(name, "") for name in COLUMNS] for one in rows)]),
     )
     for name in OTHERS:
         yield name, (run / name).read_text()
