@@ -12,11 +12,12 @@ from helpers.slurm_recordings import COLUMNS, OTHERS, USAGE, compare, interval, 
 #: Fractions of a second by which each run is simulated earlier or later than recorded.
 PHASES = 3
 
-#: The traces whose mean wait is inside the 95 % confidence interval of Slurm's runs: all of them.
+#: The traces whose mean wait is inside the 95 % confidence interval of Slurm's runs.
 INSIDE = (
     "builtin", "backfill", "backfill-default", "size", "small-first", "qos", "partitions", "begin", "fair-share",
     "fair-tree", "fair-tree-deep", "backfill-minute", "backfill-window", "backfill-test", "backfill-user",
-    "overlapping", "user-limits", "account-limits", "qos-limits", "everything", "site",
+    "overlapping", "user-limits", "account-limits", "qos-limits", "gpus", "weights", "preempt-qos", "preempt-exempt",
+    "run-minutes", "initial-usage", "everything", "site",
 )  # fmt: skip
 
 
@@ -38,7 +39,7 @@ def test_mean_waits_are_inside_the_interval_of_slurms_runs(recordings: Path, tra
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("trace", ["fair-share", "fair-tree", "fair-tree-deep", "everything"])
+@pytest.mark.parametrize("trace", ["fair-share", "fair-tree", "fair-tree-deep", "initial-usage", "everything"])
 def test_priorities_are_those_that_sprio_printed(recordings: Path, trace: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.syspath_prepend(Path(__file__).parents[2] / "benchmarks")
     oracle = importlib.import_module("slurm_oracle")
