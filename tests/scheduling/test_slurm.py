@@ -363,7 +363,7 @@ def test_queues_with_preemption_have_the_schedule_of_the_slow_simulator():
 def test_random_cases_with_preemption_have_the_schedule_of_the_slow_simulator(preemption: str):
     rng = random.Random(f"preemption {preemption}")
     fixed, done = ("backfill", "nodes", "preemption"), 0
-    while done < 25:
+    while done < 15:
         site = cases.new_site(rng)
         others = [one for one in cases.CHOOSABLE if one[0] not in fixed]
         wanted = {"backfill": "slurm", "nodes": rng.choice(["alike", "partitions", "resources"])}
@@ -436,7 +436,7 @@ def _with_a_queue(rng: random.Random, users: int = 1, resources: bool = False) -
 
 
 @pytest.mark.parametrize(("users", "resources"), [(1, False), (3, False), (1, True)])
-@pytest.mark.parametrize("seed", [*(f"queue {number}" for number in range(60)), "more 36", "more 172"])
+@pytest.mark.parametrize("seed", [*(f"queue {number}" for number in range(40)), "more 36", "more 172"])
 def test_queues_on_nodes_have_the_schedule_of_the_slow_simulator(seed: str, users: int, resources: bool):
     case = _with_a_queue(random.Random(seed), users, resources)
     assert not cases.differences(case, simulate(case.workload(), Scheduler(**case.options)))

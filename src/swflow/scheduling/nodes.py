@@ -110,7 +110,8 @@ def most_processors(nodes: Nodes, processors: np.ndarray, demands: np.ndarray | 
     --------
     The job needs half of a GPU per processor, and has four processors of the first node and two of the second.
 
-    >>> two = Nodes(np.array([9, 9]), np.array([[2], [1]]), *np.ones((2, 1, 2), int), np.zeros(1, int), ("all nodes",))
+    >>> all_nodes, weights = np.ones((1, 2), bool), np.ones(2, int)
+    >>> two = Nodes(np.array([9, 9]), np.array([[2], [1]]), weights, all_nodes, np.zeros(1, int), ("all nodes",))
     >>> most_processors(two, np.array([8]), np.array([[4]]))
     array([6])
     """
