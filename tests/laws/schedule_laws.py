@@ -290,7 +290,7 @@ def conservative_delays_nobody(rng: random.Random) -> None:
     assert all(start <= plain[job] for job, start in starts(log, options | {"backfill": "conservative"}).items())
 
 
-@law(2)
+@law()
 def slow_simulator(rng: random.Random) -> None:
     """S(kernels) = S(slow simulator), for every option that `tests/fuzz.py` draws."""
     verdict, text = fuzz.ordinary(rng)
