@@ -128,6 +128,15 @@ def test_jobs_that_fit_on_the_nodes_of_their_partition():
     assert fit(ON_NODES, {"nodes": read_nodes("gpu=1")}) == [True, False]
 
 
+@pytest.mark.parametrize(("gpus", "fits"), [([2, 2], True), ([1, 9], False), ([0, 4], False), ([1, 2], False)])
+def test_jobs_that_find_no_gpus_on_the_nodes_of_their_processors_do_not_fit(gpus, fits):
+    # The second job has 32 processors and 4 GPUs: a GPU for 8 of the 16 processors of a node.
+    nodes = [{"count": 1, "processors": 16, "resources": {"gpus": units}, "partition": ["gpu"]} for units in gpus]
+    site = {"backfill": "slurm", "nodes": [{"count": 2, "processors": 64, "partition": ["cpu"]}, *nodes]}
+    found = fitting(workload(), *hardware_of(Variant("site", site), workload()))
+    assert workload().jobs.filter(pl.all_horizontal(*found))["job_id"].to_list() == [1, *[2] * fits]
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [

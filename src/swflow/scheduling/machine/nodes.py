@@ -87,7 +87,7 @@ class NodeState(NamedTuple):
     then: np.ndarray  # scratch: the processors of each node that are free when a job starts
     later: np.ndarray  # scratch: the units of each node that are free then
     fitting: np.ndarray  # scratch: the processors of each usable node that a job can use with its units
-    marks: np.ndarray  # scratch: the last count of ``fitting`` and of what is free then that included each node
+    marks: np.ndarray  # scratch: the last count by `could_use` that included each node
     sums: np.ndarray  # scratch: the units of each resource that are free then
     runs: np.ndarray  # scratch: the consecutive nodes among those that a job may use
     slots: np.ndarray  # the table of a cycle
@@ -255,7 +255,7 @@ def could_use(state: State, item: int, free: np.ndarray, units: np.ndarray, node
 
 
 def _note_free(machine: NodeState, free: np.ndarray, units: np.ndarray, node: int) -> None:
-    """Note what is free of a node before jobs end."""
+    """Note the free processors and units of a node before running jobs end."""
     machine.marks[node] = machine.head[0].mark
     machine.then[node], machine.fitting[node] = free[node], 0
     for resource in range(machine.sums.size):
@@ -333,7 +333,7 @@ def choose_nodes_then(state: State, item: int) -> None:
 
 
 def _clear_rest(machine: NodeState) -> None:
-    """Note that a job can use no processors of the other nodes."""
+    """Note that a job can use no processors of the nodes that the last count leaves out."""
     for node in range(machine.fitting.size):
         if machine.marks[node] != machine.head[0].mark:
             machine.fitting[node] = 0

@@ -31,10 +31,10 @@ class Preempted(NamedTuple):
     candidates: np.ndarray  # the jobs that may be preempted for a job, in the order in which they are taken
     gone: np.ndarray  # whether each job is planned to be preempted
     again: np.ndarray  # the time before which no more jobs are preempted for each job
-    submitted: np.ndarray  # the first submit time of each job that was queued again; NaN: of others
+    submitted: np.ndarray  # the first submit time of each job that was queued again; NaN for other jobs
     preemptions: np.ndarray  # how often each job was preempted
-    lost: np.ndarray  # the time of its runs that were lost because it was queued again
-    ended: np.ndarray  # the time at which a job was ended for good; NaN: it was not
+    lost: np.ndarray  # the time of each job's runs that were lost because the job was queued again, seconds
+    ended: np.ndarray  # the time at which preemption ended each job for good; NaN for other jobs
     leaving: np.ndarray  # a heap of preempted jobs, by the time at which they leave their nodes
     away: np.ndarray  # a heap of jobs that are queued again, by the time at which they are eligible
     until: np.ndarray  # the time until which each node is released
