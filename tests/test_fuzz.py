@@ -50,6 +50,10 @@ OFTEN: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
         {"backfill": "slurm", "nodes": "resources"},
         ("scheduler_parameters", "order", "limits", "priority", "column cancelled_after", "column depends_on"),
     ),
+    "preemption": (
+        {"backfill": "slurm", "nodes": "partitions", "preemption": "all"},
+        ("scheduler_parameters", "order", "limits", "priority", "column cancelled_after", "column depends_on"),
+    ),
     "numbers": (
         {}, ("allocation", "order", "backfill", "unavailable", "places", "runtime", "penalty", "efficiency")
     ),

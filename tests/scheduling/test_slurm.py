@@ -338,7 +338,7 @@ def test_candidates_that_are_taken_first_are_spared_if_the_last_one_suffices():
 
 def _with_preemption(rng: random.Random) -> cases.Case:
     """Draw a queue on nodes whose jobs preempt each other."""
-    case = _with_a_queue(rng, rng.choice([1, 1, 3]), rng.random() < 0.4)
+    case = _with_a_queue(rng, rng.choice([1, 1, 3]), rng.random() < 0.4, rng.random() < 0.25)
     table, rare = case.table, rng.choice([2, 3, 5])
     table["queue_id"] = [1 + (rng.random() < 1 / rare) for _ in table["queue_id"]]
     table["submit_time"] = sorted(time * rng.choice([1, 1, 5]) for time in table["submit_time"])
@@ -391,16 +391,20 @@ def test_random_cases_on_nodes_have_the_schedule_of_the_slow_simulator(nodes: st
             done += 1
 
 
-def _with_a_queue(rng: random.Random, users: int = 1, resources: bool = False) -> cases.Case:
+def _with_a_queue(rng: random.Random, users: int = 1, resources: bool = False, many: bool = False) -> cases.Case:
     """
     Draw jobs that are submitted in a minute to a few nodes, and run for minutes, so that many have reservations.
 
-    With several users, cycles test some jobs of each. Nodes and jobs may have resources.
+    With several users, cycles test some jobs of each. Nodes and jobs may have resources. With many nodes, more than 64,
+    no job can use most of them.
     """
     nodes = [cases._group(cases.new_site(rng), True, resources) for _ in range(rng.randint(2, 4))]
+    if many:
+        other = {"count": rng.randint(55, 130), "processors": rng.randint(1, 9), "partition": "9"}
+        nodes.insert(rng.randint(0, 1), other)
     sizes, of_partition = cases._nodes(nodes)
     wide = {number: sum(sizes[node] for node in own) for number, own in of_partition.items() if own}
-    partitions = rng.choices([*wide, None], k=rng.randint(15, 40))
+    partitions = rng.choices([*wide] if many else [*wide, None], k=rng.randint(15, 40))
     count = len(partitions)
     unit = rng.choice([1, 30])  # with the longer one, many jobs end at the same time
     runs = [float(unit * (rng.choice([rng.randint(1, 60), rng.randint(20, 400)]) // unit + 1)) for _ in range(count)]
@@ -435,10 +439,12 @@ def _with_a_queue(rng: random.Random, users: int = 1, resources: bool = False) -
     return cases.Case(table, Machine.of(sum(sizes)), options, {}, epoch)
 
 
-@pytest.mark.parametrize(("users", "resources"), [(1, False), (3, False), (1, True)])
+@pytest.mark.parametrize(
+    ("users", "resources", "many"), [(1, False, False), (3, False, False), (1, True, False), (1, False, True)]
+)
 @pytest.mark.parametrize("seed", [*(f"queue {number}" for number in range(40)), "more 36", "more 172"])
-def test_queues_on_nodes_have_the_schedule_of_the_slow_simulator(seed: str, users: int, resources: bool):
-    case = _with_a_queue(random.Random(seed), users, resources)
+def test_queues_on_nodes_have_the_schedule_of_the_slow_simulator(seed: str, users: int, resources: bool, many: bool):
+    case = _with_a_queue(random.Random(seed), users, resources, many)
     assert not cases.differences(case, simulate(case.workload(), Scheduler(**case.options)))
 
 
