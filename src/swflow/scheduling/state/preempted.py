@@ -13,10 +13,9 @@ from swflow.scheduling.state.heap import ELEMENT
 CANDIDATE = record("", "job part nodes worth usable")
 
 #: The times of `Preempting`, the delay from a preemption until nodes are free, and the time until which nodes are
-#: released. The ``level`` of the jobs that are searched; the number of candidates, and whether the planned start of a
-#: job assumes that these are preempted; the numbers of preempted jobs that leave their nodes, and that will be queued
-#: again.
-PREEMPTING = record("exempt delay release_delay until", "level top candidates ahead leaving away")
+#: released. The ``level`` of the jobs that are searched; the number of candidates; the numbers of preempted jobs that
+#: leave their nodes, and that will be queued again.
+PREEMPTING = record("exempt delay release_delay until", "level top candidates leaving away")
 
 
 class Preempted(NamedTuple):
