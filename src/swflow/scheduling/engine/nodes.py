@@ -72,14 +72,14 @@ def start_by_partition(state: State, now: float) -> None:
 # -- what `swflow.scheduling.engine.preemption` changes
 
 
-def may_preempt(state: State, item: int) -> bool:
-    """Return whether a job may preempt others; -1: whether jobs that the search of the queue finds next may."""
+def may_preempt(state: State) -> bool:
+    """Return whether the job that the search of the queue found last, or finds next, may preempt others."""
     return False
 
 
 def may_fit(state: State, free: int) -> bool:
     """Return whether a job that the search of the queue finds next may start if there are some free processors."""
-    return may_preempt(state, -1) or root_of(state.queue).width <= free
+    return may_preempt(state) or root_of(state.queue).width <= free
 
 
 def leave_out(state: State, now: float) -> None:
@@ -276,11 +276,11 @@ def _has_hope(state: State, now: float, clock: float, tests: int) -> bool:
     while True:
         while head.hopeful < head.taken:
             item = planned[head.hopeful]
-            may_start = may_preempt(state, item) or _may_start(state, item, clock)
+            may_start = may_preempt(state) or _may_start(state, item, clock)
             if may_start and not (options.limits and at_limit(state.usage, item, 0)):
                 return head.hopeful == head.reached or _is_within_reach(state, tests)
             head.hopeful += 1
-        may_any = may_preempt(state, -1)
+        may_any = may_preempt(state)
         for kind in range(state.machine.bounded.size):
             if may_any or _bound_starts(state, kind, clock):
                 may_any = True

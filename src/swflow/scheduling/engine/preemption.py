@@ -77,7 +77,7 @@ def _find_candidates(state: State, item: int, now: float) -> None:
     """Find the running jobs on nodes of a job's partition that it may preempt, in their order."""
     machine, preempted = state.machine, state.machine.preempted
     preempted.head[0].candidates = 0
-    if not _may_preempt(state, item):
+    if not _may_preempt(state):
         return
     members, may = machine.members[machine.partition[item]], preempted.may[preempted.kind[item]]
     found, size = preempted.candidates, 0
@@ -240,9 +240,8 @@ def _find_released(machine: NodeState, now: float) -> None:
 # -- hooks of passes and cycles
 
 
-def _may_preempt(state: State, item: int) -> bool:
-    preempted = state.machine.preempted
-    return (preempted.head[0].level if item < 0 else preempted.level[preempted.kind[item]]) > 0
+def _may_preempt(state: State) -> bool:
+    return state.machine.preempted.head[0].level > 0
 
 
 def _leave_out(state: State, now: float) -> None:
@@ -263,7 +262,7 @@ def _has_failed(state: State, slot: int, item: int, end: float, later: float) ->
 
 
 def _find_none(machine: NodeState, until: float) -> None:
-    machine.occupied[:] = EMPTY
+    pass
 
 
 def _is_gone(machine: NodeState, job: int) -> bool:
