@@ -318,8 +318,12 @@ def test_jobs_are_spared_for_a_time_and_where_they_would_not_help():
     jobs = [(1, 200, 200, 2, 1), (2, 200, 200, 4, 1), (20, 200, 200, 2, 1), (30, 20, 20, 2, 2)]
     found = outcomes_on_nodes(jobs, nodes, preemption=BY_TIER)
     assert found["preemptions"].to_list() == [0, 0, 1, 0]
-    found = outcomes_on_nodes(jobs, nodes, preemption=BY_TIER | {"exempt_time": 20})
-    assert found["preemptions"].to_list() == [0, 1, 0, 0]
+    # The second job is spared for 28 s from 2 on; after that, the third one has fewer nodes and is preempted.
+    for time, submit, preempted, start in ((28, 30, 2, 30), (29, 30, 3, 60), (28, 29.5, 2, 30)):
+        last = (submit, 20, 20, 2, 2)
+        found = outcomes_on_nodes([*jobs[:3], last], nodes, preemption=BY_TIER | {"exempt_time": time})
+        assert found.filter(pl.col("preemptions") > 0)["job_id"].to_list() == [preempted]
+        assert found["start_time"].to_list()[3] == start
     found = outcomes_on_nodes(jobs, nodes, preemption=BY_TIER | {"exempt_time": 100})
     assert found["start_time"].floor().to_list()[3] == 120
     found = outcomes_on_nodes(jobs, nodes, preemption=BY_TIER | {"modes": {"1": "off"}})
