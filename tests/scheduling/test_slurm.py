@@ -363,6 +363,38 @@ def test_queues_with_preemption_have_the_schedule_of_the_slow_simulator():
     assert preempted > 60
 
 
+def _with_wide_jobs(rng: random.Random) -> cases.Case:
+    """Draw jobs that fill many nodes, and a few wide jobs that preempt some of them."""
+    nodes = [{"count": rng.randint(2, 6), "processors": rng.randint(1, 4)} for _ in range(2)]
+    nodes.append({"count": rng.randint(1, 2), "processors": 2, "partition": "0"})
+    sizes, members = cases._nodes(nodes)
+    count, room = rng.randint(4, 12), sum(sizes[node] for node in members[1])
+    wide = [rng.randint(2, room) for _ in range(rng.randint(1, 4))]
+    jobs = count + len(wide)
+    table = {
+        "job_id": list(range(1, jobs + 1)), "run_time": [400.0] * count + [30.0] * len(wide),
+        "submit_time": [*sorted(rng.choices([0.0, 3.0, 9.0], k=count)), *(60.0 + 60 * k for k in range(len(wide)))],
+        "estimate": [rng.choice([400.0, 500.0]) for _ in range(count)] + [30.0] * len(wide),
+        "processors": [rng.randint(1, 5) for _ in range(count)] + wide,
+        "partition_id": [0] * count + [1] * len(wide), "user_id": [1] * jobs, "group_id": [1] * jobs,
+        "queue_id": [1] * jobs, "status": [1] * jobs,
+    }  # fmt: skip
+    options = {name: one.default for name, one in OPTIONS.items()} | {"nodes": nodes, "backfill": "slurm"}
+    options["preemption"] = {"partition": {"1": 2}, "requeue_delay": rng.choice([5, 300])}
+    options["scheduler_parameters"] = {"end_delay": rng.choice([0, 2]), "batch_sched_delay": rng.choice([0, 3])}
+    return cases.Case(table, Machine.of(sum(sizes)), options, {}, 0)
+
+
+def test_wide_jobs_preempt_the_same_jobs_as_in_the_slow_simulator():
+    preempted = 0
+    for seed in range(120):
+        case = _with_wide_jobs(random.Random(f"wide {seed}"))
+        found = simulate(case.workload(), Scheduler(**case.options))
+        assert not cases.differences(case, found), seed
+        preempted += found["preemptions"].sum()
+    assert preempted > 500
+
+
 @pytest.mark.parametrize("preemption", list(cases.VALUES["preemption"])[1:])
 def test_random_cases_with_preemption_have_the_schedule_of_the_slow_simulator(preemption: str):
     rng = random.Random(f"preemption {preemption}")

@@ -406,24 +406,24 @@ def _reserve(state: State, begin: float, end: float) -> None:
             return  # it starts at the end of the window
     if slots[slot].end > begin:
         _split(state, slot, begin)
-    former, after = slot, 0
+    former = slot
     while slots[slot].next > 0:
         slot = slots[slot].next
         if end < slots[slot].end:
             _split(state, slot, end)
         remove(machine.unreserved[slot], machine.picked)
         if end == slots[slot].end:
-            after = slots[slot].next
             break
+    last = slot
     _note_gains(machine, former)
-    _note_gains(machine, slot)
-    while True:
+    _note_gains(machine, last)
+    while slots[before].next > 0:
         slot = slots[before].next
-        if slot == 0 or (before == after and after > 0):
-            break
         if _is_equal(machine.unreserved[before], machine.unreserved[slot]):
             slots[before].end, slots[before].next = slots[slot].end, slots[slot].next
             _note_gains(machine, before)
+            break
+        if before == last:
             break
         before = slot
 
