@@ -365,8 +365,10 @@ def test_queues_with_preemption_have_the_schedule_of_the_slow_simulator():
 
 def _with_wide_jobs(rng: random.Random) -> cases.Case:
     """Draw jobs that fill many nodes, and a few wide jobs that preempt some of them."""
-    nodes = [{"count": rng.randint(2, 6), "processors": rng.randint(1, 4)} for _ in range(2)]
-    nodes.append({"count": rng.randint(1, 2), "processors": 2, "partition": "0"})
+    nodes: list[dict[str, Any]] = [
+        {"count": rng.randint(1, 4), "processors": rng.randint(1, 4), "weight": rng.randint(1, 2)} for _ in range(4)
+    ]
+    nodes[rng.randint(0, 3)]["partition"] = "0"
     sizes, members = cases._nodes(nodes)
     count, room = rng.randint(4, 12), sum(sizes[node] for node in members[1])
     wide = [rng.randint(2, room) for _ in range(rng.randint(1, 4))]
@@ -381,7 +383,7 @@ def _with_wide_jobs(rng: random.Random) -> cases.Case:
     }  # fmt: skip
     options = {name: one.default for name, one in OPTIONS.items()} | {"nodes": nodes, "backfill": "slurm"}
     options["preemption"] = {"partition": {"1": 2}, "requeue_delay": rng.choice([5, 300])}
-    options["scheduler_parameters"] = {"end_delay": rng.choice([0, 2]), "batch_sched_delay": rng.choice([0, 3])}
+    options["scheduler_parameters"] = {"end_delay": rng.choice([0, 2, 90]), "batch_sched_delay": rng.choice([0, 3])}
     return cases.Case(table, Machine.of(sum(sizes)), options, {}, 0)
 
 

@@ -302,10 +302,9 @@ def _set_gone(machine: NodeState, is_gone: bool) -> None:
 
 
 def _start_or_reserve(state: State, item: int, now: float, clock: float, start: float) -> int:
-    """Start a job, or preempt others for it and reserve nodes, or reserve nodes for later."""
+    """Start a job on the chosen nodes, or preempt others for it and reserve nodes, or reserve nodes for later."""
     machine, preempted = state.machine, state.machine.preempted
     if start <= clock and preempted.head[0].candidates == 0:
-        choose_free_nodes(state, item)
         begin(state, item, now)
         return TESTED
     _add_all(state, 1)
