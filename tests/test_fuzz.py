@@ -54,13 +54,6 @@ OFTEN: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
         {"backfill": "slurm", "nodes": "partitions", "preemption": "all"},
         ("scheduler_parameters", "order", "limits", "priority", "column cancelled_after", "column depends_on"),
     ),
-    "periods of preempted jobs": (
-        {
-            "backfill": "slurm", "nodes": "partitions", "preemption": "all", "order": "slurm-multifactor",
-            "priority": "calc_period",
-        },
-        ("scheduler_parameters", "limits", "half_life", "column cancelled_after", "column depends_on"),
-    ),
     "numbers": (
         {}, ("allocation", "order", "backfill", "unavailable", "places", "runtime", "penalty", "efficiency")
     ),

@@ -349,7 +349,9 @@ def _with_preemption(rng: random.Random) -> cases.Case:
     site = cases.new_site(rng)
     site.unit = 1.0
     case.options["preemption"] = cases.VALUES["preemption"][rng.choice(list(cases.VALUES["preemption"])[1:])](site)
-    case.options["order"] = rng.choice(["fcfs", "fcfs", "sjf", "wfp3", "slurm-multifactor"])
+    case.options["order"] = rng.choice(["fcfs", "fcfs", "sjf", "wfp3", "slurm-multifactor", "slurm-multifactor"])
+    if case.options["order"] == "slurm-multifactor":
+        case.options["priority"] = cases.VALUES["priority"][rng.choice(["calc_period", "whole_periods"])](site)
     return case
 
 
