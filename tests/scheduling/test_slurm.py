@@ -219,6 +219,14 @@ def test_ends_are_grouped_by_multiples_of_30_seconds_from_1970_on():
     assert starts_on_nodes(jobs, nodes) == [1, 1, 59, 79]
 
 
+def test_jobs_beyond_their_planned_end_are_planned_to_end_30_seconds_later():
+    # The first job ends just after the cycle at 101, so that the second is planned at 131: the third ends in time.
+    jobs = [(1, 100, 100, 1, None), (2, 10, 10, 2, None)]
+    nodes = [{"count": 2, "processors": 1}]
+    assert starts_on_nodes([*jobs, (100.5, 29, 29, 1, None)], nodes) == [1, 130, 101]
+    assert starts_on_nodes([*jobs, (100.5, 30, 30, 1, None)], nodes) == [1, 101, 111]
+
+
 def test_jobs_need_free_gpus_on_the_nodes_of_their_processors():
     # The third job has the GPUs of the second node, so that the fourth waits for those of the first, where one free
     # processor is reserved for it; the last job starts in the next cycle on the second node.
@@ -480,7 +488,7 @@ def _with_a_queue(rng: random.Random, users: int = 1, resources: bool = False, m
 
 
 @pytest.mark.parametrize(
-    ("users", "resources", "many"), [(1, False, False), (3, False, False), (1, True, False), (1, False, True)]
+    ("users", "resources", "many"), [(1, False, False), (3, False, False), (1, True, False), (1, True, True)]
 )
 @pytest.mark.parametrize("seed", [*(f"queue {number}" for number in range(40)), "more 36", "more 172"])
 def test_queues_on_nodes_have_the_schedule_of_the_slow_simulator(seed: str, users: int, resources: bool, many: bool):

@@ -143,8 +143,7 @@ def _plan(state: State, item: int, now: float, clock: float) -> int:
         end = earliest + job.planned
         gain = _next_gain(machine, item, slot, end)
         later = slots[gain].end if gain >= 0 else np.inf
-        at_begin = earliest == max(slots[slot].begin, clock)
-        fails = at_begin and has_failed(state, slot, item, end, later)
+        fails = has_failed(state, slot, item, end, later)
         if found == _UNTESTED or not fails:
             needed = job.processors if found == TESTED else 1
             last = _find_usable(machine, item, slot, end, needed)
@@ -162,7 +161,7 @@ def _plan(state: State, item: int, now: float, clock: float) -> int:
                             break
                         slot, earliest, found = _slot_at(machine, start), start, TESTED
                         continue
-            if at_begin and most < job.processors:
+            if most < job.processors:
                 _note_failure(machine, slot, item, most + 1, slots[last].begin, later)
         if gain < 0:
             break
@@ -195,7 +194,7 @@ def reserve_picked(state: State, item: int, start: float) -> int:
 
 
 def has_failed(state: State, slot: int, item: int, end: float, later: float) -> bool:
-    """Return whether a job cannot start from the begin of a slot until a time, by the failures that are noted."""
+    """Return whether a job cannot start from a slot on until a time, by the failures that are noted."""
     machine, width = state.machine, state.jobs[item].processors
     for k in range(min(machine.slots[slot].failures, KEPT)):
         one = machine.failures[slot, k]
@@ -206,7 +205,7 @@ def has_failed(state: State, slot: int, item: int, end: float, later: float) -> 
 
 
 def _note_failure(machine: NodeState, slot: int, item: int, width: int, end: float, until: float) -> None:
-    """Note that a job of some width and end cannot start from the begin of a slot until a time."""
+    """Note that a job of some width and end cannot start from a slot on until a time."""
     one = machine.failures[slot, machine.slots[slot].failures % KEPT]
     one.processors, one.end, one.until, one.partition, one.job = width, end, until, machine.partition[item], item
     machine.slots[slot].failures += 1
