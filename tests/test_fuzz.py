@@ -51,8 +51,8 @@ OFTEN: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
         ("scheduler_parameters", "order", "limits", "priority", "column cancelled_after", "column depends_on"),
     ),
     "preemption": (
-        {"backfill": "slurm", "nodes": "partitions", "preemption": "all"},
-        ("scheduler_parameters", "order", "limits", "priority", "column cancelled_after", "column depends_on"),
+        {"backfill": "slurm", "nodes": "partitions", "preemption": "mode", "column depends_on": "some"},
+        ("scheduler_parameters", "order", "column cancelled_after"),
     ),
     "numbers": (
         {}, ("allocation", "order", "backfill", "unavailable", "places", "runtime", "penalty", "efficiency")

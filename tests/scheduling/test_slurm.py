@@ -303,6 +303,9 @@ def test_preempted_jobs_run_again_or_are_cancelled():
     assert found["lost_time"].floor().to_list() == [9, 0, 0]
     assert found["killed"].to_list() == [False] * 3
     assert starts_on_nodes(jobs, nodes, preemption=BY_TIER | {"requeue_delay": 25}) == [60, 1, 10]
+    # Preempted in second 11, the job is eligible at 60, when a pass tests all jobs.
+    late = [*jobs[:2], (10.5, 20, 20, 2, 2)]
+    assert starts_on_nodes(late, nodes, preemption=BY_TIER | {"requeue_delay": 49}) == [60, 1, 11]
     found = outcomes_on_nodes(jobs, nodes, preemption=BY_TIER | {"mode": "cancel"})
     assert found["start_time"].floor().to_list() == [1, 1, 10]
     assert found["end_time"].floor().to_list() == [10, 101, 30]
