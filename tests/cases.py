@@ -584,7 +584,7 @@ def _with_jobs(site: Site, values: dict[str, Any]) -> Case:
             if values["nodes"]:
                 here = [_room(units_of_nodes, of_partition.get(one), name) for one in table["partition_id"]]
             table[name] = [rng.choice([0, 0, one.get(name, 0), rng.randint(0, one.get(name, 0))]) for one in here]
-    if units_of_nodes and "gpus" in table:
+    if nodes:
         _fit_on_nodes(table, nodes, units_of_nodes, of_partition)
     _add_events(rng, table, present, unit)
     if shares:
@@ -630,18 +630,21 @@ def _room(units: list[dict[str, int]], nodes: Iterable[int] | None, name: str) -
 def _fit_on_nodes(
     table: dict[str, list[Any]], sizes: list[int], units: list[dict[str, int]], members: Mapping[int, set[int]]
 ) -> None:
-    """Lower the demands of jobs that do not fit on the nodes of their partition."""
+    """Lower the demands of jobs that do not fit on the nodes of their partition, or their requested nodes."""
     for row, width in enumerate(table["processors"]):
         nodes = members.get(table["partition_id"][row], range(len(sizes)))
         while True:
-            needed = {name: table[name][row] for name in RESOURCES if table[name][row]}
-            room = [
-                min([sizes[node], *(units[node].get(name, 0) * width // most for name, most in needed.items())])
+            needed = {name: table[name][row] for name in RESOURCES if table.get(name, {row: 0})[row]}
+            job = naive.Job(0, 0, 0, 0, width, nodes=table["requested_nodes"][row] or 1)
+            room = {
+                node: job.usable(
+                    min([sizes[node], *(units[node].get(name, 0) * width // most for name, most in needed.items())])
+                )
                 for node in nodes
-            ]
-            if sum(room) >= width:
+            }
+            if job.fits(room):
                 break
-            name = max(needed, key=lambda name: needed[name])
+            name = max(needed, key=lambda name: needed[name], default="requested_nodes")
             table[name][row] -= 1
 
 

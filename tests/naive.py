@@ -43,6 +43,22 @@ class Job:
     array_limit: float = math.inf  # the most tasks of the array that run at once
     demands: tuple[int, ...] = ()  # units of each resource of the machine
 
+    def least_nodes(self) -> int:
+        """Return the nodes that the job needs at least."""
+        return min(self.nodes, self.processors)
+
+    def usable(self, free: int) -> int:
+        """Return how many free processors of a node the job uses: a part of several nodes if these are equal."""
+        part, rest = divmod(self.processors, self.least_nodes())
+        if self.least_nodes() == 1 or rest:
+            return free
+        return part if free >= part else 0
+
+    def fits(self, free: dict[int, int]) -> bool:
+        """Return whether the job fits on nodes of which it can use these processors."""
+        nodes = [node for node in free if free[node] > 0]
+        return sum(free.values()) >= self.processors and len(nodes) >= self.least_nodes()
+
     def minutes(self) -> int:
         """Return the time limit in whole minutes."""
         return max(1, int(self.planned // 60))
@@ -486,13 +502,15 @@ class Slot:
     nodes: set[int]
 
 
-def picked(free: dict[int, int], width: int, weights: list[int]) -> dict[int, int]:
+def picked(free: dict[int, int], job: Job, weights: list[int]) -> dict[int, int]:
     """
     Return the processors of each node that a job gets, of nodes with these free processors, which suffice.
 
     The smallest set of consecutive nodes of the lowest weight that suffices is taken, or else the largest one and then
-    others; of one that suffices, the node with the fewest processors that suffice alone, or else the first nodes.
+    others; of one that suffices, the node with the fewest processors that suffice alone, or else the first nodes. Each
+    node leaves a processor to each other node that is requested.
     """
+    width, needed = job.processors, job.least_nodes()
     runs: list[list[int]] = []
     for node in sorted(node for node in free if free[node] > 0):
         if runs and runs[-1][-1] == node - 1 and weights[node - 1] == weights[node]:
@@ -503,13 +521,17 @@ def picked(free: dict[int, int], width: int, weights: list[int]) -> dict[int, in
     while width > 0:
         lightest = min(weights[run[0]] for run in runs)
         sizes = {k: sum(free[node] for node in run) for k, run in enumerate(runs) if weights[run[0]] == lightest}
-        enough = [k for k in sizes if sizes[k] >= width]
-        run = runs.pop(min(enough, key=lambda k: sizes[k]) if enough else max(sizes, key=lambda k: sizes[k]))
-        alone = [node for node in run if free[node] >= width]
+        best, suffices = -1, False
+        for k, size in sizes.items():
+            here = size >= width and len(runs[k]) >= needed
+            if best < 0 or (here and (not suffices or size < sizes[best])) or (not here and size > sizes[best]):
+                best, suffices = k, here
+        run = runs.pop(best)
+        alone = [node for node in run if free[node] >= width and needed <= 1]
         for node in [min(alone, key=lambda node: free[node])] if alone else run:
             if width > 0:
-                found[node] = min(free[node], width)
-                width -= found[node]
+                found[node] = min(free[node], width - max(needed - 1, 0))
+                width, needed = width - found[node], needed - 1
     return found
 
 
@@ -1147,7 +1169,7 @@ class Machine:
         for node in nodes:
             left, *spare = self.left_on(node, numbers)
             able = (n for n in range(left, 0, -1) if all(a <= b for a, b in zip(share_of(job, n), spare, strict=True)))
-            found[node] = next(able, 0)
+            found[node] = job.usable(next(able, 0))
         return found
 
     def left_on(self, node: int, numbers: Iterable[int]) -> list[int]:
@@ -1175,18 +1197,18 @@ class Machine:
             if job.partition in closed:
                 continue
             clear = usable - self.dirty(now)
-            if sum(self.free_for(job, clear).values()) >= job.processors:
+            if job.fits(self.free_for(job, clear)):
                 self.begin_on(job, now, clear)
                 continue
             self.preempt(job, now, clear)
-            if not usable or sum(self.free_for(job, usable, []).values()) >= job.processors:
+            if not usable or job.fits(self.free_for(job, usable, [])):
                 closed.add(job.partition)
                 shut |= self.nodes_for(job)
         return tested
 
     def begin_on(self, job: Job, now: float, usable: set[int]) -> None:
         """Start a job on some of these nodes."""
-        self.parts[job.number] = picked(self.free_for(job, usable), job.processors, self.policy.node_weights)
+        self.parts[job.number] = picked(self.free_for(job, usable), job, self.policy.node_weights)
         self.begin(job, now, list(range(job.processors)))
 
     def serve_cycle_on_nodes(self, now: float) -> None:
@@ -1206,7 +1228,7 @@ class Machine:
             tested += counts
             if start == math.inf or self.is_limited(job):
                 continue
-            if start <= clock and sum(self.free_for(job, usable).values()) >= job.processors:
+            if start <= clock and job.fits(self.free_for(job, usable)):
                 self.begin_on(job, now, usable)
             elif start <= clock + cycles.window:
                 if start <= clock:
@@ -1225,8 +1247,8 @@ class Machine:
         """
         Return the start of a job in a cycle, the nodes that it may use then, and those that it would get.
 
-        The first value is whether it had any node that it might use. The job is tested from now on, and again from
-        later times at which nodes are no longer reserved.
+        The first value is whether it might use as many nodes as it needs. The job is tested from now on, and again
+        from later times at which nodes are no longer reserved.
         """
         cycles, own = self.policy.cycles, self.nodes_for(job)
         counts, moments = False, [float(clock)]
@@ -1244,7 +1266,7 @@ class Machine:
                     break
             if later < math.inf:
                 moments.append(later)
-            if not usable:
+            if len(usable) < job.least_nodes():
                 continue
             counts = True
             start, left = self.start_on_nodes(job, clock, usable)
@@ -1253,7 +1275,7 @@ class Machine:
                 continue
             if start > clock + cycles.window:
                 return counts, start, usable, set()
-            parts = set(picked(self.free_for(job, usable, left), job.processors, self.policy.node_weights))
+            parts = set(picked(self.free_for(job, usable, left), job, self.policy.node_weights))
             if start <= clock:
                 return counts, start, usable, parts
             begin, end = self.slots_of(job, start)
@@ -1270,11 +1292,11 @@ class Machine:
         the next ones by 60 s, 120 s and so on after it; a group has one job at least.
         """
         left = list(self.running)
-        if sum(self.free_for(job, usable).values()) < job.processors:  # jobs that may be preempted are no obstacle
+        if not job.fits(self.free_for(job, usable)):  # jobs that may be preempted are no obstacle
             left = [number for number in left if number not in self.candidates(job, clock)]
         free = self.free_for(job, usable, left)
-        if sum(free.values()) >= job.processors:
-            dirty = self.dirty(clock) & picked(free, job.processors, self.policy.node_weights).keys()
+        if job.fits(free):
+            dirty = self.dirty(clock) & picked(free, job, self.policy.node_weights).keys()
             return clock + bool(dirty), left
         ends = sorted((math.floor(self.running[number][1].end), number) for number in left)
         barrier, span = None, 30
@@ -1295,7 +1317,7 @@ class Machine:
             span *= 2
             while ends and ends[0][0] > barrier + span:
                 span *= 2
-            if sum(self.free_for(job, usable, left).values()) >= job.processors:
+            if job.fits(self.free_for(job, usable, left)):
                 return (last if last > clock else max(last + 30, clock + 1)), left
         return math.inf, left
 
@@ -1332,8 +1354,8 @@ class Machine:
             for count in range(1, len(order) + 1):
                 taken = order[:count]
                 free = self.free_for(job, usable, self.running.keys() - set(taken))
-                if sum(free.values()) >= job.processors:
-                    nodes = set(picked(free, job.processors, self.policy.node_weights))
+                if job.fits(free):
+                    nodes = set(picked(free, job, self.policy.node_weights))
                     break
             else:
                 return

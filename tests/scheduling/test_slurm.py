@@ -147,13 +147,13 @@ def outcomes_on_nodes(
     """
     Return the outcomes of jobs; each has submit time, run time, estimate, processors, partition.
 
-    The option ``gpus`` has the GPUs of each job.
+    The options ``gpus`` and ``requested_nodes`` are columns of the jobs.
     """
     names = ("submit_time", "run_time", "estimate", "processors", "partition_id")
     types = dict.fromkeys(names[:3], pl.Float64) | dict.fromkeys(names[3:], pl.Int64)
     table = pl.DataFrame(jobs, schema=types, orient="row").with_columns(job_id=pl.int_range(1, len(jobs) + 1))
-    if "gpus" in options:
-        table = table.with_columns(gpus=pl.Series(options.pop("gpus")))
+    columns = [name for name in ("gpus", "requested_nodes") if name in options]
+    table = table.with_columns(pl.Series(name, options.pop(name)) for name in columns)
     header = {"UnixStartTime": [str(options.pop("epoch", 0))]}
     parameters = {"bf_resolution": 1, "batch_sched_delay": 0, "end_delay": 0} | options.pop("parameters", {})
     scheduler = Scheduler(backfill="slurm", nodes=nodes, scheduler_parameters=parameters, **options)
@@ -234,6 +234,40 @@ def test_a_node_gives_a_job_whole_gpus():
     jobs = [(1, 50, 50, 4, None), (2, 10, 10, 1, None)]
     assert starts_on_nodes(jobs, nodes, gpus=[1, 1]) == [1, 51]
     assert starts_on_nodes(jobs, nodes, gpus=[0, 1]) == [1, 2]
+
+
+def test_a_job_has_equal_parts_on_the_nodes_that_it_requests():
+    # A processor is free on the first node, so that the second job, which needs two on each node, waits; in the cycle
+    # at 30 it has a reservation of both nodes, which the third job would delay.
+    nodes = [{"count": 2, "processors": 4}]
+    jobs = [(1, 100, 100, 3, None), (2, 10, 10, 4, None), (3, 200, 200, 1, None)]
+    assert starts_on_nodes(jobs, nodes, requested_nodes=[1, 1, 1]) == [1, 2, 3]
+    assert starts_on_nodes(jobs, nodes, requested_nodes=[None, 2, 1]) == [1, 101, 101]
+    # The first job leaves two processors of each node, which suffice.
+    assert starts_on_nodes([(1, 100, 100, 4, None), *jobs[1:]], nodes, requested_nodes=[2, 2, 1]) == [1, 2, 12]
+
+
+def test_a_job_has_a_processor_at_least_on_each_node_that_it_requests():
+    # The second job has two processors of the first node and one of the other, or three of the first.
+    nodes = [{"count": 1, "processors": 4, "partition": [1, 2]}, {"count": 1, "processors": 4, "partition": [1, 3]}]
+    jobs = [(1, 50, 50, 3, 1), (2, 10, 10, 2, 2), (2, 10, 10, 4, 3)]
+    assert starts_on_nodes(jobs, nodes, requested_nodes=[1, 1, 1]) == [1, 51, 2]
+    assert starts_on_nodes(jobs, nodes, requested_nodes=[2, 1, 1]) == [1, 2, 51]
+    # More nodes than processors are as many.
+    assert starts_on_nodes([(1, 50, 50, 2, 1), (2, 10, 10, 3, 2)], nodes, requested_nodes=[5, 1]) == [1, 2]
+    with pytest.raises(SwflowError, match=r"1 jobs are wider .* with 3 of 2 processors on 3 nodes of all nodes;"):
+        starts_on_nodes([(1, 9, 9, 3, None)], [{"count": 2, "processors": 4}], requested_nodes=[3])
+
+
+def test_a_set_of_too_few_nodes_does_not_suffice():
+    # The third node has the most processors, of which the second job takes three; it takes the last one of the first.
+    nodes = [
+        {"count": 1, "processors": 2},
+        {"count": 1, "processors": 1, "partition": 1},
+        {"count": 1, "processors": 8},
+    ]
+    jobs = [(1, 90, 90, 1, 1), (2, 90, 90, 5, None), (3, 50, 50, 5, None)]
+    assert starts_on_nodes(jobs, nodes, requested_nodes=[1, 2, 1]) == [1, 2, 3]
 
 
 def test_jobs_take_nodes_of_the_lowest_weight_first():
@@ -431,7 +465,8 @@ def _with_a_queue(rng: random.Random, users: int = 1, resources: bool = False) -
                 rng.choice([0, rng.randint(0, room), min(room, wide)])
                 for room, wide in zip(rooms, table["processors"], strict=True)
             ]
-        cases._fit_on_nodes(table, sizes, of_nodes, of_partition)
+    table["requested_nodes"] = [rng.choice([1, 1, 1, 2, 3]) for _ in partitions]
+    cases._fit_on_nodes(table, sizes, cases.node_units(nodes), of_partition)
     return cases.Case(table, Machine.of(sum(sizes)), options, {}, epoch)
 
 

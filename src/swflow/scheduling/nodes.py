@@ -22,6 +22,7 @@ class Nodes:
     weights: np.ndarray  # int64: jobs take nodes of the lowest weight first
     members: np.ndarray  # bool (partitions, nodes): the nodes that a partition may use
     partition: np.ndarray  # int64: the partition of each job, a row of ``members``
+    requested: np.ndarray  # int64: the nodes that each job needs at least, at most its processors
     names: tuple[str, ...]  # the names of the partitions, for errors
 
 
@@ -66,7 +67,7 @@ def nodes_of(workload: Workload, jobs: pl.DataFrame, scheduler: Scheduler) -> No
 
 
 def fits_on_nodes(workload: Workload, groups: Sequence[Mapping[str, Any]]) -> pl.Series:
-    """Return which jobs fit on the nodes of their partition with all their resources, if no other job runs."""
+    """Return which jobs fit on the nodes of their partition as they request, if no other job runs."""
     nodes, jobs = _groups_for(workload, workload.jobs, groups), workload.jobs
     demands = [
         jobs[name].cast(pl.Int64).fill_null(0) if name in jobs.columns else pl.zeros(jobs.height, pl.Int64, eager=True)
@@ -96,36 +97,49 @@ def _groups_for(workload: Workload, jobs: pl.DataFrame, groups: Sequence[Mapping
         np.repeat([group.get("weight", 1) for group in groups], counts),
         members,
         partition.to_numpy(),
+        _requested(jobs),
         shown,
     )
+
+
+def _requested(jobs: pl.DataFrame) -> np.ndarray:
+    """Return the nodes that each job requests, at least 1 and at most its processors."""
+    if "requested_nodes" not in jobs.columns:
+        return np.ones(jobs.height, np.int64)
+    nodes = jobs["requested_nodes"].cast(pl.Int64).fill_null(1).to_numpy()
+    return np.clip(nodes, 1, jobs["processors"].to_numpy())
 
 
 def most_processors(nodes: Nodes, processors: np.ndarray, demands: np.ndarray | None) -> np.ndarray:
     """
     Return how many processors each job could use of the nodes of its partition, if no other job ran.
 
-    Each processor of a job needs its part of the job's ``demands``, int64 of shape (jobs, resources).
+    Each processor of a job needs its part of the job's ``demands``, int64 of shape (jobs, resources). A job on several
+    nodes has equal parts on them, or else at least one processor on each.
 
     Examples
     --------
     The job needs half of a GPU per processor, and has four processors of the first node and two of the second.
 
     >>> all_nodes, weights = np.ones((1, 2), bool), np.ones(2, int)
-    >>> two = Nodes(np.array([9, 9]), np.array([[2], [1]]), weights, all_nodes, np.zeros(1, int), ("all nodes",))
+    >>> one = np.zeros(1, int)
+    >>> two = Nodes(np.array([9, 9]), np.array([[2], [1]]), weights, all_nodes, one, one + 1, ("all nodes",))
     >>> most_processors(two, np.array([8]), np.array([[4]]))
     array([6])
     """
     found = (nodes.members @ nodes.sizes)[nodes.partition]
-    if demands is None:
-        return found
-    asking = np.flatnonzero(demands.any(axis=1))
+    demands = np.empty((processors.size, 0), np.int64) if demands is None else demands
+    asking = np.flatnonzero(demands.any(axis=1) | (nodes.requested > 1))
     kinds, kind_of = np.unique(
-        np.column_stack([nodes.partition, processors, demands])[asking], axis=0, return_inverse=True
+        np.column_stack([nodes.partition, processors, nodes.requested, demands])[asking], axis=0, return_inverse=True
     )
-    for kind, (partition, width, *needed) in enumerate(kinds.tolist()):
-        usable = nodes.sizes
+    for kind, (partition, width, requested, *needed) in enumerate(kinds.tolist()):
+        usable = nodes.sizes * nodes.members[partition]
         for resource, units in enumerate(needed):
             if units:
                 usable = np.minimum(usable, nodes.units[:, resource] * width // units)
-        found[asking[kind_of.reshape(-1) == kind]] = usable[nodes.members[partition]].sum()
+        if requested > 1 and width % requested == 0:
+            usable = np.where(usable >= width // requested, width // requested, 0)
+        lacking = max(requested - np.count_nonzero(usable), 0)
+        found[asking[kind_of.reshape(-1) == kind]] = min(usable.sum(), width - lacking) if lacking else usable.sum()
     return found

@@ -219,7 +219,8 @@ def _check_nodes(problem: Problem) -> None:
         needs = _units_in_words(problem, job)
         raise SwflowError(
             f"nodes: {wide.size:,} jobs are wider than their partition's nodes, the first is job {problem.id_of(job)} "
-            f"with {jobs.processors[job]:,} of {sizes[job]:,} processors{f' with {needs}' * bool(needs)} of "
+            f"with {jobs.processors[job]:,} of {sizes[job]:,} processors{f' with {needs}' * bool(needs)}"
+            f"{f' on {nodes.requested[job]:,} nodes' * bool(nodes.requested[job] > 1)} of "
             f"{nodes.names[nodes.partition[job]]}; give it more, or leave them out {SELECT}"
         )
 

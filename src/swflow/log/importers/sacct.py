@@ -32,7 +32,7 @@ from swflow.log.swf import BOM
 #: The columns that the documentation recommends.
 RECOMMENDED = (
     "JobID,Cluster,User,Group,Account,Partition,QOS,JobName,State,Submit,Eligible,Start,End,Elapsed,Suspended,Timelimit,"
-    "ReqCPUS,AllocCPUS,NNodes,ReqMem,AllocTRES,ReqTRES,TotalCPU,MaxRSS,NTasks,Reservation,SubmitLine"
+    "ReqCPUS,AllocCPUS,NNodes,ReqMem,AllocTRES,ReqTRES,TotalCPU,MaxRSS,NTasks,Reservation,Constraints,SubmitLine"
 )
 
 #: The columns of sacct that are used, in lower case, and other names of some.

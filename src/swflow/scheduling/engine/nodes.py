@@ -15,7 +15,7 @@ from swflow.scheduling.machine.nodes import (
     find_occupied,
     free_for,
     free_for_kind,
-    is_disjoint,
+    in_both,
     keep,
     most_usable,
     needs_as_much,
@@ -123,8 +123,8 @@ def serve_cycle_on_nodes(state: State, now: float) -> None:
         tested += found
 
 
-#: What became of a job in a cycle: it had no usable node; it was tested; the table has no room for it; or it would
-#: overlap a reservation.
+#: What became of a job in a cycle: it had too few usable nodes; it was tested; the table has no room for it; or it
+#: would overlap a reservation.
 _UNTESTED, TESTED, _FULL, _OVERLAPS = 0, 1, 2, 3
 
 
@@ -136,7 +136,7 @@ def _plan(state: State, item: int, now: float, clock: float) -> int:
     tested again at that time.
     """
     machine, job = state.machine, state.jobs[item]
-    found = TESTED if _has_occupied(machine, item) else _UNTESTED
+    found, requested = TESTED if _has_occupied(machine, item) else _UNTESTED, machine.requested[item]
     slots, slot, earliest = machine.slots, _slot_at(machine, clock), clock
     window = clock + state.options[0].window
     while True:
@@ -149,11 +149,12 @@ def _plan(state: State, item: int, now: float, clock: float) -> int:
             needed = job.processors if found == TESTED else 1
             last = _find_usable(machine, item, slot, end, needed)
             most = most_usable(machine)
-            if most >= needed:
+            if in_both(machine.usable, machine.usable) >= requested:
                 found = TESTED
+            if found == TESTED and most >= job.processors:
                 if is_limited(state, item):
                     break
-                if most >= job.processors and not fails:
+                if not fails:
                     start, most = would_start(state, item, clock, min(later, window))
                     start = max(start, earliest)
                     if start <= min(later, window):
@@ -258,8 +259,8 @@ def _find_usable(machine: NodeState, item: int, slot: int, end: float, needed: i
 
 
 def _has_occupied(machine: NodeState, item: int) -> bool:
-    """Return whether a job may use nodes that are occupied in the window; no job reserves these."""
-    return not is_disjoint(machine.members[machine.partition[item]], machine.occupied)
+    """Return whether a job may use as many nodes as it needs that are occupied in the window; no job reserves these."""
+    return in_both(machine.members[machine.partition[item]], machine.occupied) >= machine.requested[item]
 
 
 # -- early ends of a cycle

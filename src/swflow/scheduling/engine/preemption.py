@@ -22,7 +22,7 @@ from swflow.scheduling.machine.nodes import (
     choose_nodes_then,
     find_occupied,
     free_for,
-    is_disjoint,
+    in_both,
     is_gone,
     keep,
     units_of_part,
@@ -288,7 +288,7 @@ def _would_start(state: State, item: int, clock: float, until: float) -> tuple[f
     if start <= clock:
         choose_free_nodes(state, item)
         _find_released(machine, clock)
-        if not is_disjoint(machine.picked, preempted.released):
+        if in_both(machine.picked, preempted.released) > 0:
             start = clock + 1
     _add_all(state, -1)
     if preempted.head[0].ahead:
