@@ -35,6 +35,7 @@ class Job:
     partition: int = 0
     qos: int = 0
     nodes: int = 1  # as requested
+    constraint: int | None = None  # on the features of nodes
     after: int = -1  # the preceding job, on whose end the submission depends
     think: float = 0.0  # time from that end to the submission
     needs: tuple[int, ...] = ()  # jobs that must have ended; then, and not before `submit`, the job is submitted
@@ -447,6 +448,7 @@ class Policy:
     units: list[tuple[int, ...]] = field(default_factory=list)  # the units of each resource of each node
     node_weights: list[int] = field(default_factory=list)
     partitions: dict[int, set[int]] = field(default_factory=dict)  # the nodes of each partition; all if it is not here
+    featured: dict[int | None, set[int]] = field(default_factory=dict)  # the nodes that satisfy each constraint
     preemption: "Preemption | None" = None
 
 
@@ -1162,6 +1164,10 @@ class Machine:
         """Return the nodes of the job's partition."""
         return self.policy.partitions.get(job.partition, set(range(len(self.policy.nodes))))
 
+    def suitable(self, job: Job, nodes: set[int]) -> set[int]:
+        """Return those of some nodes that satisfy the job's constraint."""
+        return nodes & self.policy.featured.get(job.constraint, nodes)
+
     def free_for(self, job: Job, nodes: Iterable[int], running: Iterable[int] | None = None) -> dict[int, int]:
         """Return the processors of nodes that a job can use if these jobs are running, by default those that are."""
         numbers = self.running if running is None else running
@@ -1186,14 +1192,14 @@ class Machine:
         """
         Start jobs in order; one that does not fit closes its partition, and its nodes, to later ones.
 
-        A job that is wider than the open nodes of its partition closes nothing. Return whether one is not limited.
+        A job that is wider than the open nodes that it may use closes nothing. Return whether one is not limited.
         """
         tested, closed, shut = False, set[int](), set[int]()
         for job in self.ordered(self.policy.order, now)[:depth]:
             if self.is_limited(job):
                 continue
             tested = True
-            usable = self.nodes_for(job) - shut
+            usable = self.suitable(job, self.nodes_for(job)) - shut
             if job.partition in closed:
                 continue
             clear = usable - self.dirty(now)
@@ -1201,7 +1207,7 @@ class Machine:
                 self.begin_on(job, now, clear)
                 continue
             self.preempt(job, now, clear)
-            if not usable or job.fits(self.free_for(job, usable, [])):
+            if job.fits(self.free_for(job, usable, [])):
                 closed.add(job.partition)
                 shut |= self.nodes_for(job)
         return tested
@@ -1247,7 +1253,7 @@ class Machine:
         """
         Return the start of a job in a cycle, the nodes that it may use then, and those that it would get.
 
-        The first value is whether it might use as many nodes as it needs. The job is tested from now on, and again
+        The first value is whether its partition had as many nodes as it needs. The job is tested from now on, and again
         from later times at which nodes are no longer reserved.
         """
         cycles, own = self.policy.cycles, self.nodes_for(job)
@@ -1268,7 +1274,7 @@ class Machine:
                 moments.append(later)
             if len(usable) < job.least_nodes():
                 continue
-            counts = True
+            counts, usable = True, self.suitable(job, usable)
             start, left = self.start_on_nodes(job, clock, usable)
             start = max(start, earliest)
             if start > clock and (start > later or start == math.inf):

@@ -79,7 +79,8 @@ def _find_candidates(state: State, item: int, now: float) -> int:
     preempted.head[0].candidates = 0
     if not _may_preempt(state, item):
         return 0
-    members, may = machine.members[machine.partition[item]], preempted.may[preempted.kind[item]]
+    members = machine.members[machine.partition[machine.allowed[item]]]
+    may = preempted.may[preempted.kind[item]]
     found, size = preempted.candidates, 0
     for place in range(machine.head[0].running):
         job, part = machine.ends[place].job, machine.ends[place].part
@@ -255,7 +256,7 @@ def _make_room(state: State, item: int, now: float) -> None:
     machine = state.machine
     if _find_candidates(state, item, now) > 0:
         _preempt(state, item, now)
-    assign(machine.usable, machine.members[machine.partition[item]])
+    assign(machine.usable, machine.members[machine.allowed[item]])
     keep(machine.usable, machine.open)
 
 

@@ -37,10 +37,10 @@ RUN = record("", "first last processors weight nodes")
 #: number of failures that were noted.
 SLOT = record("begin end", "next gains failures")
 
-#: A job of a partition with some processors that would end at a time cannot start from the begin of a slot ``until``
-#: another time; nor can wider or later ones that need as many units for a processor, since a cycle only adds
+#: A job of a set of nodes with some processors that would end at a time cannot start from the begin of a slot
+#: ``until`` another time; nor can wider or later ones that need as many units for a processor, since a cycle only adds
 #: reservations.
-FAILURE = record("end until", "processors partition job")
+FAILURE = record("end until", "processors allowed job")
 
 #: The failures that are kept of each slot.
 KEPT = 8
@@ -73,10 +73,11 @@ class NodeState(NamedTuple):
     capacities: np.ndarray  # (resources, nodes): the units of each node
     units: np.ndarray  # (resources, nodes): the free ones
     idle: np.ndarray  # the set of nodes with free processors
-    members: np.ndarray  # the sets of nodes that each partition may use
-    partition: np.ndarray  # the partition of each job
-    kind: np.ndarray  # the kind of each job: those of a partition that need about as many units for a processor
-    partition_of: np.ndarray  # the partition of each kind
+    members: np.ndarray  # the sets of nodes that jobs of each partition and constraint may use
+    partition: np.ndarray  # the set of each set's partition without a constraint
+    allowed: np.ndarray  # the set of each job
+    kind: np.ndarray  # the kind of each job: those of a set that need about as many units for a processor
+    allowed_of: np.ndarray  # the set of each kind
     rates: np.ndarray  # (kinds, resources): at most the units for a processor
     requested: np.ndarray  # the nodes that each job needs at least
     parts: np.ndarray  # the parts of all running jobs, and the spare ones
@@ -110,18 +111,18 @@ _KINDS = 64
 
 
 def _kinds(
-    partition: np.ndarray, demands: np.ndarray, processors: np.ndarray
+    allowed: np.ndarray, demands: np.ndarray, processors: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the partition of each kind of jobs, the kind of each job, and the least units for a processor of each."""
+    """Return the set of each kind of jobs, the kind of each job, and the least units for a processor of each."""
     with np.errstate(divide="ignore"):
         octave = np.log2(demands / processors.reshape(-1, 1))
     for parts in (8, 4, 2, 1):  # in which an octave is divided
-        levels = np.column_stack([partition, np.floor(parts * octave)])
+        levels = np.column_stack([allowed, np.floor(parts * octave)])
         kinds, kind = np.unique(levels, axis=0, return_inverse=True)
         if len(kinds) <= _KINDS:
             rates = np.exp2(kinds[:, 1:] / parts) * (1 - 1e-9)  # safe from rounding
             return kinds[:, 0].astype(np.int64), kind.reshape(-1), np.ascontiguousarray(rates)
-    kinds, kind = np.unique(partition, return_inverse=True)
+    kinds, kind = np.unique(allowed, return_inverse=True)
     return kinds, kind, np.zeros((len(kinds), demands.shape[1]))
 
 
@@ -132,10 +133,12 @@ def new_node_state(nodes: Nodes, items: Items, most_slots: int, preempted: Preem
     members = np.zeros((len(nodes.members), 8 * words), np.uint8)
     packed = np.packbits(nodes.members, axis=1, bitorder="little")
     members[:, : packed.shape[1]] = packed
-    # Partitions with the same nodes are alike; all nodes come last.
-    sets, alike = np.unique(members.view(np.uint64), axis=0, return_inverse=True)
+    # Sets with the same nodes, also of their partitions, are alike; all nodes come last.
+    both = np.hstack([members.view(np.uint64), members[nodes.partition].view(np.uint64)])
+    sets, first, alike = np.unique(both, axis=0, return_index=True, return_inverse=True)
+    sets, alike = np.ascontiguousarray(sets[:, :words]), alike.reshape(-1)
     demands = items.demands.reshape(jobs, nodes.units.shape[1])
-    kinds, kind, rates = _kinds(alike[nodes.partition], demands, items.processors)
+    kinds, kind, rates = _kinds(alike[nodes.allowed], demands, items.processors)
     parts = np.zeros(min(processors, count * max(jobs, 1)) + 1, PART)
     parts["next"] = np.arange(1, parts.size + 1)
     slots, head = min(most_slots, 2 * jobs + 1) + 1, np.zeros(1, HEAD)
@@ -148,9 +151,10 @@ def new_node_state(nodes: Nodes, items: Items, most_slots: int, preempted: Preem
         units=np.array(nodes.units.T, order="C"),
         idle=sets[-1].copy(),
         members=sets,
-        partition=alike[nodes.partition],
+        partition=alike[nodes.partition[first]],
+        allowed=alike[nodes.allowed],
         kind=kind,
-        partition_of=kinds,
+        allowed_of=kinds,
         rates=rates,
         requested=nodes.requested,
         parts=parts,
@@ -682,12 +686,12 @@ def _free_now(state: State) -> int:
 
 
 def _find(state: State, item: int, width: int, length: float, now: float) -> float:
-    assign(state.machine.usable, state.machine.members[state.machine.partition[item]])
+    assign(state.machine.usable, state.machine.members[state.machine.allowed[item]])
     return would_start(state, item, now, np.inf)[0]
 
 
 def _can_begin(state: State, item: int) -> bool:
-    assign(state.machine.usable, state.machine.members[state.machine.partition[item]])
+    assign(state.machine.usable, state.machine.members[state.machine.allowed[item]])
     return free_for(state, item) >= state.jobs[item].processors
 
 
