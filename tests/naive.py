@@ -35,6 +35,7 @@ class Job:
     partition: int = 0
     qos: int = 0
     nodes: int = 1  # as requested
+    constraint: int | None = None  # on the features of nodes
     after: int = -1  # the preceding job, on whose end the submission depends
     think: float = 0.0  # time from that end to the submission
     needs: tuple[int, ...] = ()  # jobs that must have ended; then, and not before `submit`, the job is submitted
@@ -42,6 +43,22 @@ class Job:
     array: int = 0  # the job array; 0: none
     array_limit: float = math.inf  # the most tasks of the array that run at once
     demands: tuple[int, ...] = ()  # units of each resource of the machine
+
+    def least_nodes(self) -> int:
+        """Return the nodes that the job needs at least."""
+        return min(self.nodes, self.processors)
+
+    def usable(self, free: int) -> int:
+        """Return how many free processors of a node the job uses: a part of several nodes if these are equal."""
+        part, rest = divmod(self.processors, self.least_nodes())
+        if self.least_nodes() == 1 or rest:
+            return free
+        return part if free >= part else 0
+
+    def fits(self, free: dict[int, int]) -> bool:
+        """Return whether the job fits on nodes of which it can use these processors."""
+        nodes = [node for node in free if free[node] > 0]
+        return sum(free.values()) >= self.processors and len(nodes) >= self.least_nodes()
 
     def minutes(self) -> int:
         """Return the time limit in whole minutes."""
@@ -431,6 +448,7 @@ class Policy:
     units: list[tuple[int, ...]] = field(default_factory=list)  # the units of each resource of each node
     node_weights: list[int] = field(default_factory=list)
     partitions: dict[int, set[int]] = field(default_factory=dict)  # the nodes of each partition; all if it is not here
+    featured: dict[int | None, set[int]] = field(default_factory=dict)  # the nodes that satisfy each constraint
     preemption: "Preemption | None" = None
 
 
@@ -486,13 +504,15 @@ class Slot:
     nodes: set[int]
 
 
-def picked(free: dict[int, int], width: int, weights: list[int]) -> dict[int, int]:
+def picked(free: dict[int, int], job: Job, weights: list[int]) -> dict[int, int]:
     """
     Return the processors of each node that a job gets, of nodes with these free processors, which suffice.
 
     The smallest set of consecutive nodes of the lowest weight that suffices is taken, or else the largest one and then
-    others; of one that suffices, the node with the fewest processors that suffice alone, or else the first nodes.
+    others; of one that suffices, the node with the fewest processors that suffice alone, or else the first nodes. Each
+    node leaves a processor to each other node that is requested.
     """
+    width, needed = job.processors, job.least_nodes()
     runs: list[list[int]] = []
     for node in sorted(node for node in free if free[node] > 0):
         if runs and runs[-1][-1] == node - 1 and weights[node - 1] == weights[node]:
@@ -503,13 +523,17 @@ def picked(free: dict[int, int], width: int, weights: list[int]) -> dict[int, in
     while width > 0:
         lightest = min(weights[run[0]] for run in runs)
         sizes = {k: sum(free[node] for node in run) for k, run in enumerate(runs) if weights[run[0]] == lightest}
-        enough = [k for k in sizes if sizes[k] >= width]
-        run = runs.pop(min(enough, key=lambda k: sizes[k]) if enough else max(sizes, key=lambda k: sizes[k]))
-        alone = [node for node in run if free[node] >= width]
+        best, suffices = -1, False
+        for k, size in sizes.items():
+            here = size >= width and len(runs[k]) >= needed
+            if best < 0 or (here and (not suffices or size < sizes[best])) or (not here and size > sizes[best]):
+                best, suffices = k, here
+        run = runs.pop(best)
+        alone = [node for node in run if free[node] >= width and needed <= 1]
         for node in [min(alone, key=lambda node: free[node])] if alone else run:
             if width > 0:
-                found[node] = min(free[node], width)
-                width -= found[node]
+                found[node] = min(free[node], width - max(needed - 1, 0))
+                width, needed = width - found[node], needed - 1
     return found
 
 
@@ -1140,6 +1164,10 @@ class Machine:
         """Return the nodes of the job's partition."""
         return self.policy.partitions.get(job.partition, set(range(len(self.policy.nodes))))
 
+    def suitable(self, job: Job, nodes: set[int]) -> set[int]:
+        """Return those of some nodes that satisfy the job's constraint."""
+        return nodes & self.policy.featured.get(job.constraint, nodes)
+
     def free_for(self, job: Job, nodes: Iterable[int], running: Iterable[int] | None = None) -> dict[int, int]:
         """Return the processors of nodes that a job can use if these jobs are running, by default those that are."""
         numbers = self.running if running is None else running
@@ -1147,7 +1175,7 @@ class Machine:
         for node in nodes:
             left, *spare = self.left_on(node, numbers)
             able = (n for n in range(left, 0, -1) if all(a <= b for a, b in zip(share_of(job, n), spare, strict=True)))
-            found[node] = next(able, 0)
+            found[node] = job.usable(next(able, 0))
         return found
 
     def left_on(self, node: int, numbers: Iterable[int]) -> list[int]:
@@ -1164,29 +1192,29 @@ class Machine:
         """
         Start jobs in order; one that does not fit closes its partition, and its nodes, to later ones.
 
-        A job that is wider than the open nodes of its partition closes nothing. Return whether one is not limited.
+        A job that is wider than the open nodes that it may use closes nothing. Return whether one is not limited.
         """
         tested, closed, shut = False, set[int](), set[int]()
         for job in self.ordered(self.policy.order, now)[:depth]:
             if self.is_limited(job):
                 continue
             tested = True
-            usable = self.nodes_for(job) - shut
+            usable = self.suitable(job, self.nodes_for(job)) - shut
             if job.partition in closed:
                 continue
             clear = usable - self.dirty(now)
-            if sum(self.free_for(job, clear).values()) >= job.processors:
+            if job.fits(self.free_for(job, clear)):
                 self.begin_on(job, now, clear)
                 continue
             self.preempt(job, now, clear)
-            if not usable or sum(self.free_for(job, usable, []).values()) >= job.processors:
+            if job.fits(self.free_for(job, usable, [])):
                 closed.add(job.partition)
                 shut |= self.nodes_for(job)
         return tested
 
     def begin_on(self, job: Job, now: float, usable: set[int]) -> None:
         """Start a job on some of these nodes."""
-        self.parts[job.number] = picked(self.free_for(job, usable), job.processors, self.policy.node_weights)
+        self.parts[job.number] = picked(self.free_for(job, usable), job, self.policy.node_weights)
         self.begin(job, now, list(range(job.processors)))
 
     def serve_cycle_on_nodes(self, now: float) -> None:
@@ -1206,7 +1234,7 @@ class Machine:
             tested += counts
             if start == math.inf or self.is_limited(job):
                 continue
-            if start <= clock and sum(self.free_for(job, usable).values()) >= job.processors:
+            if start <= clock and job.fits(self.free_for(job, usable)):
                 self.begin_on(job, now, usable)
             elif start <= clock + cycles.window:
                 if start <= clock:
@@ -1225,8 +1253,8 @@ class Machine:
         """
         Return the start of a job in a cycle, the nodes that it may use then, and those that it would get.
 
-        The first value is whether it had any node that it might use. The job is tested from now on, and again from
-        later times at which nodes are no longer reserved.
+        The first value is whether its partition had as many nodes as it needs. The job is tested from now on, and again
+        from later times at which nodes are no longer reserved.
         """
         cycles, own = self.policy.cycles, self.nodes_for(job)
         counts, moments = False, [float(clock)]
@@ -1244,16 +1272,16 @@ class Machine:
                     break
             if later < math.inf:
                 moments.append(later)
-            if not usable:
+            if len(usable) < job.least_nodes():
                 continue
-            counts = True
+            counts, usable = True, self.suitable(job, usable)
             start, left = self.start_on_nodes(job, clock, usable)
             start = max(start, earliest)
             if start > clock and (start > later or start == math.inf):
                 continue
             if start > clock + cycles.window:
                 return counts, start, usable, set()
-            parts = set(picked(self.free_for(job, usable, left), job.processors, self.policy.node_weights))
+            parts = set(picked(self.free_for(job, usable, left), job, self.policy.node_weights))
             if start <= clock:
                 return counts, start, usable, parts
             begin, end = self.slots_of(job, start)
@@ -1270,11 +1298,11 @@ class Machine:
         the next ones by 60 s, 120 s and so on after it; a group has one job at least.
         """
         left = list(self.running)
-        if sum(self.free_for(job, usable).values()) < job.processors:  # jobs that may be preempted are no obstacle
+        if not job.fits(self.free_for(job, usable)):  # jobs that may be preempted are no obstacle
             left = [number for number in left if number not in self.candidates(job, clock)]
         free = self.free_for(job, usable, left)
-        if sum(free.values()) >= job.processors:
-            dirty = self.dirty(clock) & picked(free, job.processors, self.policy.node_weights).keys()
+        if job.fits(free):
+            dirty = self.dirty(clock) & picked(free, job, self.policy.node_weights).keys()
             return clock + bool(dirty), left
         ends = sorted((math.floor(self.running[number][1].end), number) for number in left)
         barrier, span = None, 30
@@ -1295,7 +1323,7 @@ class Machine:
             span *= 2
             while ends and ends[0][0] > barrier + span:
                 span *= 2
-            if sum(self.free_for(job, usable, left).values()) >= job.processors:
+            if job.fits(self.free_for(job, usable, left)):
                 return (last if last > clock else max(last + 30, clock + 1)), left
         return math.inf, left
 
@@ -1332,8 +1360,8 @@ class Machine:
             for count in range(1, len(order) + 1):
                 taken = order[:count]
                 free = self.free_for(job, usable, self.running.keys() - set(taken))
-                if sum(free.values()) >= job.processors:
-                    nodes = set(picked(free, job.processors, self.policy.node_weights))
+                if job.fits(free):
+                    nodes = set(picked(free, job, self.policy.node_weights))
                     break
             else:
                 return

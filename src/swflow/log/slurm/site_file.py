@@ -292,6 +292,7 @@ def _node_groups(slurm: SlurmConf) -> list[dict[str, Any]]:
         {"processors": node.cpus}
         | _without_empty({"resources": _resources([name], slurm)})
         | ({"weight": node.weight} if weighted else {})
+        | _without_empty({"features": sorted(node.features)})
         | ({"partition": serving[name]} if several else {})
         for name, node in used.items()
     ]

@@ -15,7 +15,7 @@ from swflow.scheduling.machine.nodes import (
     find_occupied,
     free_for,
     free_for_kind,
-    is_disjoint,
+    in_both,
     keep,
     most_usable,
     needs_as_much,
@@ -35,7 +35,7 @@ def start_by_partition(state: State, now: float) -> None:
     Start jobs in the order of the queue, as the main scheduler does (`_schedule` in src/slurmctld/job_scheduler.c).
 
     A job that does not fit closes its partition, and the nodes of this partition, to later jobs of the pass, unless it
-    is wider than all nodes of the partition that are still open (`_pick_best_nodes` in node_scheduler.c).
+    is wider than all nodes that it may use and that are still open (`_pick_best_nodes` in node_scheduler.c).
     """
     agenda, machine, queue = state.agenda[0], state.machine, state.queue
     agenda.reserved_rank = state.jobs.size
@@ -51,9 +51,9 @@ def start_by_partition(state: State, now: float) -> None:
             break
         if is_limited(state, item):
             continue
-        partition, width = machine.partition[item], state.jobs[item].processors
+        partition, width = machine.partition[machine.allowed[item]], state.jobs[item].processors
         if not machine.closed[partition]:
-            assign(machine.usable, machine.members[partition])
+            assign(machine.usable, machine.members[machine.allowed[item]])
             keep(machine.usable, machine.open)
             leave_out(state, now)
             if free_for(state, item) >= width:
@@ -123,8 +123,8 @@ def serve_cycle_on_nodes(state: State, now: float) -> None:
         tested += found
 
 
-#: What became of a job in a cycle: it had no usable node; it was tested; the table has no room for it; or it would
-#: overlap a reservation.
+#: What became of a job in a cycle: it had too few usable nodes; it was tested; the table has no room for it; or it
+#: would overlap a reservation.
 _UNTESTED, TESTED, _FULL, _OVERLAPS = 0, 1, 2, 3
 
 
@@ -136,7 +136,7 @@ def _plan(state: State, item: int, now: float, clock: float) -> int:
     tested again at that time.
     """
     machine, job = state.machine, state.jobs[item]
-    found = TESTED if _has_occupied(machine, item) else _UNTESTED
+    found, requested = TESTED if _has_occupied(machine, item) else _UNTESTED, machine.requested[item]
     slots, slot, earliest = machine.slots, _slot_at(machine, clock), clock
     window = clock + state.options[0].window
     while True:
@@ -146,14 +146,19 @@ def _plan(state: State, item: int, now: float, clock: float) -> int:
         at_begin = earliest == max(slots[slot].begin, clock)
         fails = at_begin and has_failed(state, slot, item, end, later)
         if found == _UNTESTED or not fails:
-            needed = job.processors if found == TESTED else 1
-            last = _find_usable(machine, item, slot, end, needed)
+            own = machine.allowed[item]
+            if found == TESTED:
+                last = _find_usable(machine, own, slot, end, job.processors)
+            else:  # features do not matter to whether it is tested
+                last = _find_usable(machine, machine.partition[own], slot, end, 1)
+                if in_both(machine.usable, machine.usable) >= requested:
+                    found = TESTED
+                keep(machine.usable, machine.members[own])
             most = most_usable(machine)
-            if most >= needed:
-                found = TESTED
+            if found == TESTED and most >= job.processors:
                 if is_limited(state, item):
                     break
-                if most >= job.processors and not fails:
+                if not fails:
                     start, most = would_start(state, item, clock, min(later, window))
                     start = max(start, earliest)
                     if start <= min(later, window):
@@ -199,7 +204,7 @@ def has_failed(state: State, slot: int, item: int, end: float, later: float) -> 
     machine, width = state.machine, state.jobs[item].processors
     for k in range(min(machine.slots[slot].failures, KEPT)):
         one = machine.failures[slot, k]
-        is_smaller = width >= one.processors and end >= one.end and machine.partition[item] == one.partition
+        is_smaller = width >= one.processors and end >= one.end and machine.allowed[item] == one.allowed
         if is_smaller and later <= one.until and needs_as_much(state, item, one.job):
             return True
     return False
@@ -208,7 +213,7 @@ def has_failed(state: State, slot: int, item: int, end: float, later: float) -> 
 def _note_failure(machine: NodeState, slot: int, item: int, width: int, end: float, until: float) -> None:
     """Note that a job of some width and end cannot start from the begin of a slot until a time."""
     one = machine.failures[slot, machine.slots[slot].failures % KEPT]
-    one.processors, one.end, one.until, one.partition, one.job = width, end, until, machine.partition[item], item
+    one.processors, one.end, one.until, one.allowed, one.job = width, end, until, machine.allowed[item], item
     machine.slots[slot].failures += 1
 
 
@@ -222,7 +227,7 @@ def _slot_at(machine: NodeState, time: float) -> int:
 
 def _next_gain(machine: NodeState, item: int, slot: int, end: float) -> int:
     """Return the first slot from one on, and until a time, after which another node is not reserved; -1 if none."""
-    slots, members = machine.slots, machine.members[machine.partition[item]]
+    slots, members = machine.slots, machine.members[machine.partition[machine.allowed[item]]]
     while slots[slot].next > 0:
         if slots[slot].gains > 0 and _gains(machine, slot, members):
             return slot
@@ -241,14 +246,14 @@ def _gains(machine: NodeState, slot: int, members: np.ndarray) -> bool:
     return False
 
 
-def _find_usable(machine: NodeState, item: int, slot: int, end: float, needed: int) -> int:
+def _find_usable(machine: NodeState, allowed: int, slot: int, end: float, needed: int) -> int:
     """
-    Find the nodes of a job's partition that are not reserved from a slot on until its end; return the last slot.
+    Find the nodes of a set that are not reserved from a slot on until an end; return the last slot.
 
     The end is inclusive. The search ends when they cannot have as many processors as ``needed``.
     """
     slots, usable, last = machine.slots, machine.usable, slot
-    assign(usable, machine.members[machine.partition[item]])
+    assign(usable, machine.members[allowed])
     while slots[slot].begin <= end and most_usable(machine) >= needed:
         keep(usable, machine.unreserved[slot])
         last, slot = slot, slots[slot].next
@@ -258,8 +263,9 @@ def _find_usable(machine: NodeState, item: int, slot: int, end: float, needed: i
 
 
 def _has_occupied(machine: NodeState, item: int) -> bool:
-    """Return whether a job may use nodes that are occupied in the window; no job reserves these."""
-    return not is_disjoint(machine.members[machine.partition[item]], machine.occupied)
+    """Return whether as many nodes of a job's partition as it needs are occupied in the window, so never reserved."""
+    members = machine.members[machine.partition[machine.allowed[item]]]
+    return in_both(members, machine.occupied) >= machine.requested[item]
 
 
 # -- early ends of a cycle
@@ -346,7 +352,7 @@ def _bound_starts(state: State, kind: int, clock: float) -> bool:
     if not machine.stale[kind]:
         return machine.bounded[kind] > 0
     slots, slot, size = machine.slots, 0, 0
-    assign(machine.usable, machine.members[machine.partition_of[kind]])
+    assign(machine.usable, machine.members[machine.allowed_of[kind]])
     keep(machine.usable, machine.idle)
     free = free_for_kind(machine, kind, machine.usable)
     while free >= width:
