@@ -9,6 +9,7 @@ import polars as pl
 
 from swflow.errors import SwflowError
 from swflow.jobs.table import Workload
+from swflow.scheduling.options import Unavailable, Unchecked, in_ranges, positions_of
 from swflow.scheduling.orders.fair_share import SELECT, Names
 from swflow.scheduling.scheduler import Scheduler
 
@@ -23,6 +24,7 @@ class Nodes:
     members: np.ndarray  # bool (partitions, nodes): the nodes that a partition may use
     partition: np.ndarray  # int64: the partition of each job, a row of ``members``
     names: tuple[str, ...]  # the names of the partitions, for errors
+    away: np.ndarray  # bool (windows, nodes): the nodes that are unavailable in a window
 
 
 def processors_on(groups: Iterable[Mapping[str, Any]]) -> int:
@@ -54,7 +56,7 @@ def nodes_of(workload: Workload, jobs: pl.DataFrame, scheduler: Scheduler) -> No
     """
     if not scheduler.nodes:
         return None
-    nodes = _groups_for(workload, jobs, scheduler.nodes)
+    nodes = _groups_for(workload, jobs, scheduler.nodes, scheduler.unavailable)
     nowhere = np.flatnonzero(nodes.members.sum(axis=1)[nodes.partition] == 0)
     if nowhere.size:
         raise SwflowError(
@@ -77,7 +79,9 @@ def fits_on_nodes(workload: Workload, groups: Sequence[Mapping[str, Any]]) -> pl
     return pl.Series(processors <= most)
 
 
-def _groups_for(workload: Workload, jobs: pl.DataFrame, groups: Sequence[Mapping[str, Any]]) -> Nodes:
+def _groups_for(
+    workload: Workload, jobs: pl.DataFrame, groups: Sequence[Mapping[str, Any]], unavailable: Sequence[Unavailable] = ()
+) -> Nodes:
     """Return the nodes of groups, for the partitions of jobs."""
     names, counts = Names(workload), [group["count"] for group in groups]
     column = jobs["partition_id"] if "partition_id" in jobs.columns else pl.Series([None] * jobs.height, dtype=pl.Int64)
@@ -90,14 +94,59 @@ def _groups_for(workload: Workload, jobs: pl.DataFrame, groups: Sequence[Mapping
     partition = column.replace_strict(numbers, range(len(numbers)), default=len(numbers), return_dtype=pl.Int64)
     resources = [[group.get("resources", {}).get(name, 0) for name in units_on(groups)] for group in groups]
     shown = (*(f"partition {names.shown('partition', number)}" for number in numbers), "all nodes")
+    sizes = np.repeat([group["processors"] for group in groups], counts)
     return Nodes(
-        np.repeat([group["processors"] for group in groups], counts),
+        sizes,
         np.repeat(np.array(resources, np.int64), counts, axis=0),
         np.repeat([group.get("weight", 1) for group in groups], counts),
         members,
         partition.to_numpy(),
         shown,
+        np.array([_away(window, sizes) for window in unavailable], np.bool_).reshape(-1, sizes.size),
     )
+
+
+def _away(window: Mapping[str, Any], sizes: np.ndarray) -> np.ndarray:
+    """Return which nodes are unavailable in a window: those that it names, or the last ones with its processors."""
+    if "nodes" not in window:
+        last, processors = np.cumsum(sizes[::-1])[::-1], window["processors"]
+        if processors not in last:
+            raise SwflowError(
+                f"unavailable: processors: {processors:,}; expected those of whole nodes, of which the last has "
+                f"{last[-1]:,} and all have {last[0]:,}; or name nodes, such as nodes: 5-8"
+            )
+        return last <= processors
+    positions = np.array(positions_of(str(window["nodes"]), "unavailable: nodes"))
+    if positions.max() > sizes.size:
+        raise SwflowError(f"unavailable: nodes: {positions.max():,}; expected positions from 1 to {sizes.size:,}")
+    return np.isin(np.arange(sizes.size) + 1, positions)
+
+
+def with_counts(options: Unchecked, groups: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """
+    Return options with other counts of their groups of nodes, and windows of the same nodes.
+
+    Groups without nodes are left out. A group of which all nodes are in a window remains in it.
+
+    Examples
+    --------
+    >>> nodes, windows = [{"count": 2, "processors": 4}, {"count": 3, "processors": 4}], [{"nodes": "2,4"}]
+    >>> with_counts({"nodes": nodes, "unavailable": windows}, [nodes[0] | {"count": 1}, nodes[1]])["unavailable"]
+    [{'nodes': '3'}]
+    """
+    counts, windows = [group["count"] for group in options["nodes"]], []
+    sizes = np.repeat([group["processors"] for group in options["nodes"]], counts)
+    for window in options.get("unavailable") or ():
+        away = []
+        for old, group in zip(np.split(_away(window, sizes), np.cumsum(counts)[:-1]), groups, strict=True):
+            away.append(np.full(group["count"], old.all()))
+            away[-1][: old.size] = old[: group["count"]]
+        positions = np.flatnonzero(np.concatenate(away)) + 1
+        if positions.size:
+            times = {key: value for key, value in window.items() if key != "processors"}
+            windows.append({**times, "nodes": in_ranges(positions.tolist())})
+    found = {**options, "nodes": [group for group in groups if group["count"]]}
+    return found | ({"unavailable": windows} if options.get("unavailable") else {})
 
 
 def most_processors(nodes: Nodes, processors: np.ndarray, demands: np.ndarray | None) -> np.ndarray:
@@ -111,7 +160,7 @@ def most_processors(nodes: Nodes, processors: np.ndarray, demands: np.ndarray | 
     The job needs half of a GPU per processor, and has four processors of the first node and two of the second.
 
     >>> all_nodes, weights = np.ones((1, 2), bool), np.ones(2, int)
-    >>> two = Nodes(np.array([9, 9]), np.array([[2], [1]]), weights, all_nodes, np.zeros(1, int), ("all nodes",))
+    >>> two = Nodes(np.array([9, 9]), np.array([[2], [1]]), weights, all_nodes, np.zeros(1, int), ("all",), all_nodes)
     >>> most_processors(two, np.array([8]), np.array([[4]]))
     array([6])
     """

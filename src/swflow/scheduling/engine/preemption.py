@@ -8,6 +8,7 @@ import numpy as np
 
 from swflow.scheduling.engine.nodes import (
     TESTED,
+    find_own,
     has_failed,
     leave_out,
     make_room,
@@ -255,7 +256,7 @@ def _make_room(state: State, item: int, now: float) -> None:
     machine = state.machine
     if _find_candidates(state, item, now) > 0:
         _preempt(state, item, now)
-    assign(machine.usable, machine.members[machine.partition[item]])
+    find_own(state, item, float(math.floor(now)), machine.usable)
     keep(machine.usable, machine.open)
 
 

@@ -7,6 +7,7 @@ Sets of nodes are bits as in `swflow.scheduling.machine.allocation`.
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,6 +45,9 @@ FAILURE = record("end until", "processors partition job")
 #: The failures that are kept of each slot.
 KEPT = 8
 
+#: The begin and the end of a window in which some nodes are unavailable.
+WINDOW = record("begin until", "")
+
 #: A bound in a cycle: the processors that a kind of jobs can use of nodes that are not reserved before a time.
 BOUND = record("until", "free")
 
@@ -70,6 +74,9 @@ class NodeState(NamedTuple):
     units: np.ndarray  # (resources, nodes): the free ones
     idle: np.ndarray  # the set of nodes with free processors
     members: np.ndarray  # the sets of nodes that each partition may use
+    windows: np.ndarray  # the windows in which nodes are unavailable
+    away: np.ndarray  # the sets of these nodes
+    own: np.ndarray  # scratch: the set of nodes of a job's partition that are available while it runs
     partition: np.ndarray  # the partition of each job
     kind: np.ndarray  # the kind of each job: those of a partition that need about as many units for a processor
     partition_of: np.ndarray  # the partition of each kind
@@ -120,15 +127,22 @@ def _kinds(
     return kinds, kind, np.zeros((len(kinds), demands.shape[1]))
 
 
-def new_node_state(nodes: Nodes, items: Items, most_slots: int, preempted: Preempted) -> NodeState:
+def _sets(rows: np.ndarray) -> np.ndarray:
+    """Return rows of a bool per node as sets of nodes."""
+    sets = np.zeros((len(rows), 8 * ((rows.shape[1] + 63) >> 6)), np.uint8)
+    packed = np.packbits(rows, axis=1, bitorder="little")
+    sets[:, : packed.shape[1]] = packed
+    return sets.view(np.uint64)
+
+
+def new_node_state(
+    nodes: Nodes, items: Items, most_slots: int, windows: Sequence[tuple[float, float, int]], preempted: Preempted
+) -> NodeState:
     """Return idle nodes; a cycle's table has at most ``most_slots`` slots when it gets another reservation."""
     count, processors, jobs = nodes.sizes.size, int(nodes.sizes.sum()), items.submit.size
     words = (count + 63) >> 6
-    members = np.zeros((len(nodes.members), 8 * words), np.uint8)
-    packed = np.packbits(nodes.members, axis=1, bitorder="little")
-    members[:, : packed.shape[1]] = packed
     # Partitions with the same nodes are alike; all nodes come last.
-    sets, alike = np.unique(members.view(np.uint64), axis=0, return_inverse=True)
+    sets, alike = np.unique(_sets(nodes.members), axis=0, return_inverse=True)
     demands = items.demands.reshape(jobs, nodes.units.shape[1])
     kinds, kind, rates = _kinds(alike[nodes.partition], demands, items.processors)
     parts = np.zeros(min(processors, count * max(jobs, 1)) + 1, PART)
@@ -143,6 +157,9 @@ def new_node_state(nodes: Nodes, items: Items, most_slots: int, preempted: Preem
         units=np.array(nodes.units.T, order="C"),
         idle=sets[-1].copy(),
         members=sets,
+        windows=np.array([window[:2] for window in windows], WINDOW),
+        away=_sets(nodes.away),
+        own=np.zeros(words, np.uint64),
         partition=alike[nodes.partition],
         kind=kind,
         partition_of=kinds,
