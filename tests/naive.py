@@ -571,6 +571,10 @@ class Machine:
         self.done: dict[int, Job] = {}
         # The processors of overlapping windows add up; the highest numbers are unavailable.
         times = sorted({time for start, until, _ in policy.unavailable for time in (start, until)})
+        self.maintenance = [  # in whole seconds
+            (math.floor(begin), math.floor(until) if until < math.inf else until, nodes)
+            for begin, until, nodes in policy.maintenance
+        ]
         self.windows = []
         for start, until in pairwise(times):
             away = sum(count for begin, end, count in policy.unavailable if begin <= start < end)
@@ -1145,7 +1149,7 @@ class Machine:
     def met(self, job: Job, start: float) -> list[tuple[float, float, set[int]]]:
         """Return the windows with nodes of a job's partition in which it would run if it started at a time."""
         end, own = start + job.planned, self.nodes_for(job)
-        return [one for one in self.policy.maintenance if one[0] < end and one[1] > start and one[2] & own]
+        return [one for one in self.maintenance if one[0] < end and one[1] > start and one[2] & own]
 
     def left_for(self, job: Job, start: float) -> set[int]:
         """Return the nodes of a job's partition that are available while it runs."""
@@ -1260,7 +1264,7 @@ class Machine:
                     later = slot.end
                     break
             if self.met(job, earliest):
-                end = min(until for _, until, _ in self.policy.maintenance if until >= earliest)
+                end = min(until for _, until, _ in self.maintenance if until >= earliest)
                 again = cycles.slot(end + cycles.resolution - 1) + 1 if end < math.inf else math.inf
                 later = min(later, again if again < table[-1].end else math.inf)
             if later < math.inf:

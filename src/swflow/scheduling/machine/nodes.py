@@ -45,7 +45,7 @@ FAILURE = record("end until", "processors partition job")
 #: The failures that are kept of each slot.
 KEPT = 8
 
-#: The begin and the end of a window in which some nodes are unavailable.
+#: The begin and the end of a window in which some nodes are unavailable, in whole seconds.
 WINDOW = record("begin until", "")
 
 #: A bound in a cycle: the processors that a kind of jobs can use of nodes that are not reserved before a time.
@@ -157,7 +157,7 @@ def new_node_state(
         units=np.array(nodes.units.T, order="C"),
         idle=sets[-1].copy(),
         members=sets,
-        windows=np.array([window[:2] for window in windows], WINDOW),
+        windows=np.array([tuple(np.floor(window[:2])) for window in windows], WINDOW),
         away=_sets(nodes.away),
         own=np.zeros(words, np.uint64),
         partition=alike[nodes.partition],
