@@ -214,9 +214,10 @@ def _plan(state: State, item: int, now: float, clock: float) -> int:
                             break
                         slot, earliest, found = _slot_at(machine, start), start, TESTED
                         continue
-            # Windows are no reason to pass over shorter jobs.
-            if at_begin and most < job.processors and is_within(machine.members[machine.partition[item]], own):
-                _note_failure(machine, slot, item, most + 1, slots[last].begin, later)
+            if at_begin and most < job.processors:
+                # Shorter jobs do not meet all windows of this one.
+                meets = not is_within(machine.members[machine.partition[item]], own)
+                _note_failure(machine, slot, item, most + 1, end if meets else slots[last].begin, later)
         if later == np.inf:
             break
         slot, earliest = slots[gain].next if gain >= 0 else slot, later
