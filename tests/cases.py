@@ -115,6 +115,15 @@ class Site:
         return {name: self.rng.choice([1, 2, 5]) for name in RESOURCES if self.rng.random() < 0.8}
 
 
+#: Constraints of jobs on nodes, from number 1 on, each with its meaning for the features of a node.
+CONSTRAINTS: dict[str, Callable[[set[str]], bool]] = {
+    "a": lambda has: "a" in has,
+    "a&b": lambda has: {"a", "b"} <= has,
+    "b | c": lambda has: not has.isdisjoint("bc"),
+    "a|b&c": lambda has: "c" in has and not has.isdisjoint("ab"),
+    "a|(b&c)": lambda has: "a" in has or {"b", "c"} <= has,
+}
+
 Draw = Callable[[Site], Any]
 
 
@@ -198,6 +207,8 @@ def _group(site: Site, partitions: bool, resources: bool = False) -> dict[str, A
         group["partition"] = site.rng.choice(["0", "1", ("0", "1")])
     if resources and site.rng.random() < 0.8:
         group["resources"] = site.units()
+    if resources and site.rng.random() < 0.6:
+        group["features"] = site.rng.choice([("a",), ("b",), ("a", "b"), ("b", "c")])
     if resources and site.rng.random() < 0.5:
         group["weight"] = site.rng.choice([0, 2])
     return group
@@ -461,9 +472,11 @@ class Case:
         overrides: dict[str, Any] = {
             "shapes": pl.List(pl.Struct({"processors": pl.Int64, "run_time": pl.Float64})),
             "depends_on": pl.List(pl.Int64),
+            "constraint_id": pl.Int64,
         }
         known = {name: dtype for name, dtype in overrides.items() if name in self.table}
         table, header = pl.DataFrame(self.table, schema_overrides=known), {"UnixStartTime": [str(self.epoch)]}
+        header["Constraint"] = [f"{number} {text}" for number, text in enumerate(CONSTRAINTS, 1)]
         return Workload(table, self.machine, "drawn", header=header)
 
     @property
@@ -589,8 +602,10 @@ def _with_jobs(site: Site, values: dict[str, Any]) -> Case:
             if values["nodes"]:
                 here = [_room(units_of_nodes, of_partition.get(one, there), name) for one in table["partition_id"]]
             table[name] = [rng.choice([0, 0, one.get(name, 0), rng.randint(0, one.get(name, 0))]) for one in here]
-    if units_of_nodes and "gpus" in table:
-        _fit_on_nodes(table, nodes, units_of_nodes, of_partition | {None: there})
+    if nodes:
+        if any("features" in group for group in values["nodes"]):
+            table["constraint_id"] = [rng.choice([None, None, *range(1, 1 + len(CONSTRAINTS))]) for _ in homes]
+        _fit_on_nodes(table, values["nodes"], there)
     _add_events(rng, table, present, unit)
     if shares:
         table["memory"] = [float(rng.choice([0, 1, 2, 3])) for _ in homes]
@@ -645,6 +660,15 @@ def maintenance(options: Mapping[str, Any]) -> list[tuple[float, float, set[int]
     return found
 
 
+def featured(groups: Iterable[Mapping[str, Any]]) -> dict[int | None, set[int]]:
+    """Return the nodes that satisfy each constraint."""
+    features = [{*group.get("features", ())} for group in groups for _ in range(group["count"])]
+    return {
+        number: {node for node, has in enumerate(features) if is_satisfied(has)}
+        for number, is_satisfied in enumerate(CONSTRAINTS.values(), 1)
+    }
+
+
 def node_units(groups: Iterable[Mapping[str, Any]]) -> list[dict[str, int]]:
     """Return the units of resources of each node."""
     return [group.get("resources", {}) for group in groups for _ in range(group["count"])]
@@ -656,20 +680,30 @@ def _room(units: list[dict[str, int]], nodes: Iterable[int] | None, name: str) -
 
 
 def _fit_on_nodes(
-    table: dict[str, list[Any]], sizes: list[int], units: list[dict[str, int]], members: Mapping[int, set[int]]
+    table: dict[str, list[Any]], groups: Iterable[Mapping[str, Any]], there: set[int] | None = None
 ) -> None:
-    """Lower the demands of jobs that do not fit on the nodes of their partition."""
+    """Remove the constraints of jobs that do not fit on their nodes that are there, or lower what they need."""
+    (sizes, members), units, suitable = _nodes(groups), node_units(groups), featured(groups)
     for row, width in enumerate(table["processors"]):
-        nodes = members.get(table["partition_id"][row], range(len(sizes)))
+        own = members.get(table["partition_id"][row], {*range(len(sizes))})
+        own = own if there is None else own & there
         while True:
-            needed = {name: table[name][row] for name in RESOURCES if table[name][row]}
-            room = [
-                min([sizes[node], *(units[node].get(name, 0) * width // most for name, most in needed.items())])
+            number = table["constraint_id"][row] if "constraint_id" in table else None
+            nodes = own & suitable.get(number, own)
+            needed = {name: table[name][row] for name in RESOURCES if table.get(name, {row: 0})[row]}
+            job = naive.Job(0, 0, 0, 0, width, nodes=table["requested_nodes"][row] or 1)
+            room = {
+                node: job.usable(
+                    min([sizes[node], *(units[node].get(name, 0) * width // most for name, most in needed.items())])
+                )
                 for node in nodes
-            ]
-            if sum(room) >= width:
+            }
+            if job.fits(room):
                 break
-            name = max(needed, key=lambda name: needed[name])
+            if number is not None:
+                table["constraint_id"][row] = None
+                continue
+            name = max(needed, key=lambda name: needed[name], default="requested_nodes")
             table[name][row] -= 1
 
 
@@ -784,6 +818,7 @@ def slow_jobs(case: Case) -> list[naive.Job]:
             leaves=math.inf if cancelled is None else max(cancelled - case.delay(row), 0.0), array=array or 0,
             array_limit=limit_of.get(array, math.inf), demands=tuple(column[name] for name in names),
             qos=column["queue_id"], nodes=column.get("requested_nodes") or 1,
+            constraint=column.get("constraint_id"),
         )  # fmt: skip
         jobs.append(job)
     if options["feedback"] != "none" and "depends_on" not in table and jobs:
@@ -882,6 +917,7 @@ def slow_policy(case: Case, cluster: Mapping[str, Any]) -> naive.Policy:
         units=[tuple(one.get(name, 0) for name in resource_names(case)) for one in node_units(options["nodes"])],
         node_weights=[one.get("weight", 1) for one in options["nodes"] for _ in range(one["count"])],
         partitions=_nodes(options["nodes"])[1],
+        featured=featured(options["nodes"]),
         preemption=slow_preemption(options, cycles["end_delay"]),
     )
 

@@ -34,7 +34,7 @@ ARCHIVE = Path(__file__).parents[1] / "data" / "slurm_recordings.tar.xz"
 #: The columns of sacct that the simulation needs.
 COLUMNS = (
     "JobID", "User", "Account", "Partition", "QOS", "State", "Submit", "Eligible", "Start", "End", "Timelimit",
-    "ReqCPUS", "AllocCPUS", "ReqMem", "ReqTRES", "AllocTRES",
+    "ReqCPUS", "AllocCPUS", "ReqMem", "ReqTRES", "AllocTRES", "Constraints",
 )  # fmt: skip
 
 #: The files of a run besides sacct.txt and sdiag.txt.
@@ -87,13 +87,24 @@ def _needed(run: Path) -> Iterator[tuple[str, str]]:
         yield USAGE, "\n".join([time, *lines]) + "\n"
 
 
+def _with_constraint(names: list[str], fields: list[str]) -> list[str]:
+    """Return the fields of a record whose constraint, and command with that, may contain separators."""
+    if len(fields) == len(names):
+        return fields
+    first = names.index("Constraints")
+    command = next((place for place in range(first, len(fields)) if fields[place].startswith("sbatch ")), len(fields))
+    ends = ["|".join(fields[command:])] if command < len(fields) else []
+    return [*fields[:first], "|".join(fields[first:command]), *ends]
+
+
 def _with_whole_runs(text: str) -> list[dict[str, str]]:
     """
     Return the records of sacct, with the end that each run would have had if it had not been cancelled by preemption.
 
     Simulations need the time for which a job would have slept; runs that came again need no such end.
     """
-    rows = list(csv.DictReader(text.splitlines(), delimiter="|"))
+    names, *lines = (line.split("|") for line in text.splitlines())
+    rows = [dict(zip(names, _with_constraint(names, fields), strict=True)) for fields in lines]
     last = {row["JobID"]: row for row in rows}
     for row in last.values():
         if row["State"] == "PREEMPTED" and "SubmitLine" in row:

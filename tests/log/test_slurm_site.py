@@ -89,8 +89,11 @@ def test_nodes_have_gpus_memory_and_weights(folder):
     assert options["nodes"] == [
         {"count": 2, "processors": 32, "resources": {"memory": 64000}, "partition": ["cpu"]},
         {"count": 2, "processors": 32, "resources": {"memory": 64000}, "partition": ["cpu", "long"]},
-        {"count": 2, "processors": 32, "resources": {"gpus": 4, "memory": 64000}, "partition": ["gpu"]},
-    ]
+        {
+            "count": 2, "processors": 32, "resources": {"gpus": 4, "memory": 64000}, "features": ["a100", "big"],
+            "partition": ["gpu"],
+        },
+    ]  # fmt: skip
     assert not {"clusters", "resources"} & options.keys()
     nodes = "NodeName=a[1-2] CPUs=2 RealMemory=9\nNodeName=b CPUs=2 Weight=5\nPartitionName=p Nodes=ALL\n"
     (folder / "slurm.conf").write_text(nodes)

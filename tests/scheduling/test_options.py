@@ -228,7 +228,7 @@ def test_the_time_of_a_run_is_without_compiling(monkeypatch) -> None:
         clock[0] += 100
         return loaded(self, *arguments)
 
-    general = solve.RUN_COUNTED
+    general = solve.SMALLER[solve.RUN_COUNTED]
 
     class Fresh(kernel.Kernel):
         def __call__(self, *arguments: Any) -> int:
@@ -237,7 +237,7 @@ def test_the_time_of_a_run_is_without_compiling(monkeypatch) -> None:
             return done
 
     monkeypatch.setattr(kernel.Kernel, "_loaded", slowly)
-    monkeypatch.setattr(solve, "RUN_COUNTED", Fresh(general.function, general.hooks))
+    monkeypatch.setitem(solve.SMALLER, solve.RUN_COUNTED, Fresh(general.function, general.hooks))
     monkeypatch.setattr("swflow.studies.runs.time.perf_counter", lambda: clock[0])
     assert run(Workload(jobs, Machine.of(8), "long"), Scheduler(backfill="easy")).seconds == 3
     assert clock[0] >= 103

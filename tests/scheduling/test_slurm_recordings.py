@@ -17,7 +17,7 @@ INSIDE = (
     "builtin", "backfill", "backfill-default", "size", "small-first", "qos", "partitions", "begin", "fair-share",
     "fair-tree", "fair-tree-deep", "backfill-minute", "backfill-window", "backfill-test", "backfill-user",
     "overlapping", "user-limits", "account-limits", "qos-limits", "gpus", "weights", "preempt-qos", "preempt-exempt",
-    "run-minutes", "initial-usage", "maintenance", "everything", "site",
+    "run-minutes", "initial-usage", "maintenance", "features", "requested-nodes", "mixed", "everything", "site",
 )  # fmt: skip
 
 
@@ -39,7 +39,7 @@ def test_mean_waits_are_inside_the_interval_of_slurms_runs(recordings: Path, tra
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("trace", ["fair-share", "fair-tree", "fair-tree-deep", "initial-usage", "everything"])
+@pytest.mark.parametrize("trace", ["fair-share", "fair-tree", "fair-tree-deep", "initial-usage", "everything", "mixed"])
 def test_priorities_are_those_that_sprio_printed(recordings: Path, trace: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.syspath_prepend(Path(__file__).parents[2] / "benchmarks")
     oracle = importlib.import_module("slurm_oracle")

@@ -84,6 +84,7 @@ class NodeGroup(TypedDict, total=False):
     processors: int  # the processors of each node
     resources: Mapping[str, int]  # the units of each node
     weight: int  # jobs take nodes of the lowest weight first; by default 1
+    features: tuple[str, ...]  # which the constraints of jobs name
     partition: tuple[str, ...]
 
 
@@ -235,8 +236,9 @@ class Options:
     nodes: tuple[NodeGroup, ...] = option(
         "nodes",
         "With backfill slurm: groups of the machine's nodes, in their order, such as {count: 6, processors: 4, "
-        "resources: {gpus: 2}, weight: 10, partition: [main]}; jobs are on particular nodes, those of the lowest "
-        "weight first, their resources are spread over their processors, and cycles reserve whole nodes. By default "
+        "resources: {gpus: 2}, weight: 10, features: [ib], partition: [main]}; jobs are on particular nodes that "
+        "satisfy their constraint_id, as many as their requested_nodes, those of the lowest weight first, their "
+        "resources are spread over their processors, and cycles reserve whole nodes. By default "
         "processors are counted.",
         default=(),
     )
@@ -491,6 +493,7 @@ def schema_of(name: str) -> dict[str, object]:
                     "processors": _PROCESSORS,
                     "resources": {"type": "object"},
                     "weight": {"type": "integer", "minimum": 0},
+                    "features": _PARTITION,
                     "partition": _PARTITION,
                 },
                 ("count", "processors"),
@@ -724,6 +727,8 @@ def _nodes(groups: Iterable[Any], where: str) -> tuple[NodeGroup, ...]:
         }
         if group.get("weight") is not None:
             one["weight"] = _checked(Option("integer", "", least=0, most=2**32), group["weight"], f"{where}: weight")
+        if group.get("features"):
+            one["features"] = _names(group["features"], f"{where}: features")
         if group.get("resources"):
             one["resources"] = checked_resources(group["resources"], f"{where}: resources")
             if max(one["resources"].values()) > MOST_UNITS:

@@ -206,8 +206,8 @@ def _check_machines(problem: Problem) -> None:
 def _check_nodes(problem: Problem) -> None:
     """Raise an error unless every job fits on the nodes of its partition."""
     jobs, nodes = problem.jobs, problem.nodes
-    if nodes is None or nodes.partition.shape != jobs.processors.shape:
-        raise SwflowError("nodes: the partition of every job is needed")
+    if nodes is None or nodes.allowed.shape != jobs.processors.shape:
+        raise SwflowError("nodes: the nodes that every job may use are needed")
     if nodes.sizes.sum() != problem.machines[0].processors:
         raise SwflowError(
             f"nodes: {nodes.sizes.sum():,} processors on a machine of {problem.machines[0].processors:,}; give all"
@@ -219,8 +219,9 @@ def _check_nodes(problem: Problem) -> None:
         needs = _units_in_words(problem, job)
         raise SwflowError(
             f"nodes: {wide.size:,} jobs are wider than their partition's nodes, the first is job {problem.id_of(job)} "
-            f"with {jobs.processors[job]:,} of {sizes[job]:,} processors{f' with {needs}' * bool(needs)} of "
-            f"{nodes.names[nodes.partition[job]]}; give it more, or leave them out {SELECT}"
+            f"with {jobs.processors[job]:,} of {sizes[job]:,} processors{f' with {needs}' * bool(needs)}"
+            f"{f' on {nodes.requested[job]:,} nodes' * bool(nodes.requested[job] > 1)} of "
+            f"{nodes.names[nodes.allowed[job]]}; give it more, or leave them out {SELECT}"
         )
 
 

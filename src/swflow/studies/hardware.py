@@ -302,7 +302,7 @@ def fitting(workload: Workload, options: Unchecked, machine: Machine) -> Iterato
     yield _fits_in(workload, options, machine)
     yield from _within_limits(workload, options)
     yield from _finds_resources(workload, options, machine)
-    if any("resources" in group for group in options.get("nodes") or ()):
+    if options.get("nodes"):
         yield pl.lit(fits_on_nodes(workload, options["nodes"]))
 
 

@@ -268,6 +268,7 @@ def _node_groups(slurm: SlurmConf, serving: Mapping[str, list[str]]) -> list[dic
         {"processors": slurm.nodes[name].cpus}
         | _without_empty({"resources": _resources(slurm.nodes[name], slurm)})
         | ({"weight": slurm.nodes[name].weight} if weighted else {})
+        | _without_empty({"features": sorted(slurm.nodes[name].features)})
         | ({"partition": partitions} if several else {})
         for name, partitions in serving.items()
     ]
