@@ -37,7 +37,7 @@ import polars as pl
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from helpers.slurm import Slurm, Unavailable
-from helpers.slurm_recordings import compare, interval, pack, read_run, runs_in, unpack
+from helpers.slurm_recordings import RESERVATIONS, compare, interval, pack, read_run, runs_in, unpack
 from swflow.compiled.kernel import Handle, Kernel
 from swflow.errors import SwflowError
 from swflow.log.importers.sacct import RECOMMENDED
@@ -107,6 +107,16 @@ COMBINED = (
     f"PriorityDecayHalfLife=00:05:00\n{LIMITS}\n{ALL}"
 )
 
+#: The nodes of a small cluster, and what its jobs need.
+MIXED_NODES = (
+    *["CPUs=4 RealMemory=2000 Features=small,ib"] * 6, *["CPUs=8 RealMemory=4000 Features=large,ib"] * 2,
+    "CPUs=4 RealMemory=2000 Features=small Gres=gpu:4", "CPUs=4 RealMemory=16000 Features=large",
+)  # fmt: skip
+MIXED_JOBS = (
+    [], [], [], ["-C", "ib"], ["-C", "small"], ["-C", "large"], ["-C", "large&ib"], ["-n4", "--gpus-per-task=1"],
+    ["-n2", "--mem-per-cpu=3000"], ["-n8", "-N2", "--ntasks-per-node=4"], ["-n8", "-N4", "--ntasks-per-node=2"],
+)  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Job:
@@ -133,6 +143,7 @@ class Trace:
     nodes: int = 8
     kinds: Sequence[str] = ("",)
     before: Sequence[tuple[int, Sequence[str]]] = ()  # run time and options of jobs that end before the trace begins
+    maintenance: Sequence[tuple[int, int, str]] = ()  # seconds from the start, minutes, and nodes of reservations
 
     def draw(self) -> list[Job]:
         """Return the jobs: a submission every few seconds, for which the machine is too small by a tenth."""
@@ -338,6 +349,49 @@ TRACES = {
         seed=28,
         before=((70, ["--uid=games"]), (50, ["--uid=mail"]), (20, ["--uid=news"])),
     ),
+    "maintenance": Trace(
+        "maintenance of some nodes, and of all",
+        f"{BACKFILL}\n{ALL}",
+        widths=(1, 2, 4, 4, 8, 8, 12, 16),
+        seed=29,
+        jobs=300,
+        maintenance=((240, 5, "n[5-8]"), (480, 4, "n[1-3]"), (620, 6, "n[2-4,7]"), (1100, 3, "n[1-8]")),
+    ),
+    "features": Trace(
+        "features of nodes and constraints of jobs",
+        f"{CYCLES}bf_interval=15,bf_resolution=1\n{ALL}",
+        options=(
+            [], [], [], ["-C", "old"], ["-C", "new"], ["-C", "ib"], ["-C", "old&ib"], ["-C", "old|new"],
+        ),
+        widths=(1, 2, 4, 4, 8, 8, 12),
+        seed=29,
+        nodes=9,
+        kinds=("RealMemory=2000 Features=old", "RealMemory=2000 Features=old,ib", "RealMemory=2000 Features=new,ib"),
+        jobs=80,
+    ),
+    "requested-nodes": Trace(
+        "jobs with as many processors on each of some nodes",
+        f"{CYCLES}bf_interval=15,bf_resolution=1\n{ALL}",
+        options=(
+            [], [], ["-n4", "-N2", "--ntasks-per-node=2"], ["-n8", "-N2", "--ntasks-per-node=4"],
+            ["-n3", "-N3", "--ntasks-per-node=1"], ["-n8", "-N4", "--ntasks-per-node=2"],
+            ["-n6", "-N2", "--ntasks-per-node=3"],
+        ),
+        widths=(1, 2, 3, 4, 8, 12),
+        seed=30,
+        jobs=80,
+    ),
+    "mixed": Trace(
+        "a small cluster of four kinds of nodes, with 300 jobs of several accounts",
+        f"{MEMORY}\n{GPUS}\n{COMBINED}",
+        options=[[*user, *what] for user in BY_USER for what in MIXED_JOBS],
+        setup=TREE,
+        widths=(1, 1, 2, 4, 4, 8),
+        seed=31,
+        jobs=300,
+        nodes=10,
+        kinds=MIXED_NODES,
+    ),
     "everything": Trace(
         "cycles, fair-share tree, limits and QOS together",
         COMBINED,
@@ -389,6 +443,13 @@ def run(trace: Trace, folder: Path, instance: int) -> None:
             time.sleep(3)  # until its usage is known
             (folder / "sshare_before.txt").write_text(f"{time.time()}\n{slurm.run('sshare', '-a', '-l', '-P')}")
         began, priorities = time.time(), []
+        for number, (begin, minutes, nodes_away) in enumerate(trace.maintenance):
+            slurm.run(
+                "scontrol", "create", "reservation", f"ReservationName=maintenance{number}", f"Nodes={nodes_away}",
+                f"StartTime=now+{begin}", f"Duration={minutes}", "Users=root", "Flags=MAINT",
+            )  # fmt: skip
+        if trace.maintenance:
+            (folder / RESERVATIONS).write_text(slurm.run("scontrol", "show", "res", "-o"))
         for job in trace.draw():
             time.sleep(max(0.0, began + job.submit - time.time()))
             if MULTIFACTOR in trace.site:

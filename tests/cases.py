@@ -115,6 +115,15 @@ class Site:
         return {name: self.rng.choice([1, 2, 5]) for name in RESOURCES if self.rng.random() < 0.8}
 
 
+#: Constraints of jobs on nodes, from number 1 on, each with its meaning for the features of a node.
+CONSTRAINTS: dict[str, Callable[[set[str]], bool]] = {
+    "a": lambda has: "a" in has,
+    "a&b": lambda has: {"a", "b"} <= has,
+    "b | c": lambda has: not has.isdisjoint("bc"),
+    "a|b&c": lambda has: "c" in has and not has.isdisjoint("ab"),
+    "a|(b&c)": lambda has: "a" in has or {"b", "c"} <= has,
+}
+
 Draw = Callable[[Site], Any]
 
 
@@ -198,6 +207,8 @@ def _group(site: Site, partitions: bool, resources: bool = False) -> dict[str, A
         group["partition"] = site.rng.choice(["0", "1", ("0", "1")])
     if resources and site.rng.random() < 0.8:
         group["resources"] = site.units()
+    if resources and site.rng.random() < 0.6:
+        group["features"] = site.rng.choice([("a",), ("b",), ("a", "b"), ("b", "c")])
     if resources and site.rng.random() < 0.5:
         group["weight"] = site.rng.choice([0, 2])
     return group
@@ -461,9 +472,11 @@ class Case:
         overrides: dict[str, Any] = {
             "shapes": pl.List(pl.Struct({"processors": pl.Int64, "run_time": pl.Float64})),
             "depends_on": pl.List(pl.Int64),
+            "constraint_id": pl.Int64,
         }
         known = {name: dtype for name, dtype in overrides.items() if name in self.table}
         table, header = pl.DataFrame(self.table, schema_overrides=known), {"UnixStartTime": [str(self.epoch)]}
+        header["Constraint"] = [f"{number} {text}" for number, text in enumerate(CONSTRAINTS, 1)]
         return Workload(table, self.machine, "drawn", header=header)
 
     @property
@@ -543,6 +556,10 @@ def _with_jobs(site: Site, values: dict[str, Any]) -> Case:
         counted.pop("gpus", None)
     nodes, of_partition = _nodes(values["nodes"])
     least = min(_most_processors(values, sum(nodes) or site.processors, _most_minutes(site.unit)))
+    if nodes:
+        values["unavailable"] = tuple(_window_on(rng, one, nodes) for one in values["unavailable"])
+    there = set(range(len(nodes))).difference(*(away for _, until, away in maintenance(values) if until == math.inf))
+    of_partition = {number: own & there for number, own in of_partition.items()}
     units_of_nodes = node_units(values["nodes"])
     on_partition = {number: sum(nodes[node] for node in own) for number, own in of_partition.items() if own}
     table: dict[str, list[Any]] = {name: [] for name in ("job_id", "submit_time", "run_time", "estimate", "processors")}
@@ -561,7 +578,8 @@ def _with_jobs(site: Site, values: dict[str, Any]) -> Case:
         partition = home if values["dispatch"] == "partition" else rng.randint(0, 1)
         if nodes:
             partition = rng.choice([*on_partition, *([None] if number else [])])
-        most = min(on_partition.get(partition, sum(nodes)) if nodes else sizes[home]["processors"], least)
+        most = on_partition.get(partition, sum(nodes[one] for one in there)) if nodes else sizes[home]["processors"]
+        most = min(most, least)
         table["job_id"].append(number + 1)
         table["submit_time"].append(submit * unit)
         table["run_time"].append(run * unit)
@@ -582,10 +600,12 @@ def _with_jobs(site: Site, values: dict[str, Any]) -> Case:
         if counted or any("resources" in one for one in (*sizes, *values["nodes"])) or values["resources"]:
             here = [sizes[home].get("resources", {}) if values["clusters"] else counted for home in homes]
             if values["nodes"]:
-                here = [_room(units_of_nodes, of_partition.get(one), name) for one in table["partition_id"]]
+                here = [_room(units_of_nodes, of_partition.get(one, there), name) for one in table["partition_id"]]
             table[name] = [rng.choice([0, 0, one.get(name, 0), rng.randint(0, one.get(name, 0))]) for one in here]
-    if units_of_nodes and "gpus" in table:
-        _fit_on_nodes(table, nodes, units_of_nodes, of_partition)
+    if nodes:
+        if any("features" in group for group in values["nodes"]):
+            table["constraint_id"] = [rng.choice([None, None, *range(1, 1 + len(CONSTRAINTS))]) for _ in homes]
+        _fit_on_nodes(table, values["nodes"], there)
     _add_events(rng, table, present, unit)
     if shares:
         table["memory"] = [float(rng.choice([0, 1, 2, 3])) for _ in homes]
@@ -617,6 +637,38 @@ def _nodes(groups: Iterable[Mapping[str, Any]]) -> tuple[list[int], dict[int, se
     return sizes, members
 
 
+def _window_on(rng: random.Random, window: dict[str, Any], sizes: list[int]) -> dict[str, Any]:
+    """Return a window in which nodes are unavailable; one without an end leaves the first one."""
+    until = window["until"] or (window["from"] + 9 if len(sizes) == 1 else None)
+    if until is not None and rng.random() < 0.3:  # the last nodes, or all
+        return window | {"until": until, "processors": sum(sizes[rng.randint(0, len(sizes) - 1) :])}
+    usable = range(1 + (until is None), len(sizes) + 1)
+    away = sorted(rng.sample(usable, rng.randint(1, len(usable))))
+    parts = [f"{one}-{one}" if rng.random() < 0.3 else str(one) for one in away]
+    return {"from": window["from"], "until": until, "nodes": ",".join(parts)}
+
+
+def maintenance(options: Mapping[str, Any]) -> list[tuple[float, float, set[int]]]:
+    """Return the windows in which nodes are unavailable: from, until, and nodes."""
+    sizes, found = _nodes(options["nodes"])[0], []
+    for one in options["unavailable"] if sizes else ():
+        if "nodes" in one:
+            away = {int(part.split("-")[0]) - 1 for part in one["nodes"].split(",")}
+        else:
+            away = {node for node in range(len(sizes)) if sum(sizes[node:]) <= one["processors"]}
+        found.append((one["from"], math.inf if one["until"] is None else one["until"], away))
+    return found
+
+
+def featured(groups: Iterable[Mapping[str, Any]]) -> dict[int | None, set[int]]:
+    """Return the nodes that satisfy each constraint."""
+    features = [{*group.get("features", ())} for group in groups for _ in range(group["count"])]
+    return {
+        number: {node for node, has in enumerate(features) if is_satisfied(has)}
+        for number, is_satisfied in enumerate(CONSTRAINTS.values(), 1)
+    }
+
+
 def node_units(groups: Iterable[Mapping[str, Any]]) -> list[dict[str, int]]:
     """Return the units of resources of each node."""
     return [group.get("resources", {}) for group in groups for _ in range(group["count"])]
@@ -628,20 +680,30 @@ def _room(units: list[dict[str, int]], nodes: Iterable[int] | None, name: str) -
 
 
 def _fit_on_nodes(
-    table: dict[str, list[Any]], sizes: list[int], units: list[dict[str, int]], members: Mapping[int, set[int]]
+    table: dict[str, list[Any]], groups: Iterable[Mapping[str, Any]], there: set[int] | None = None
 ) -> None:
-    """Lower the demands of jobs that do not fit on the nodes of their partition."""
+    """Remove the constraints of jobs that do not fit on their nodes that are there, or lower what they need."""
+    (sizes, members), units, suitable = _nodes(groups), node_units(groups), featured(groups)
     for row, width in enumerate(table["processors"]):
-        nodes = members.get(table["partition_id"][row], range(len(sizes)))
+        own = members.get(table["partition_id"][row], {*range(len(sizes))})
+        own = own if there is None else own & there
         while True:
-            needed = {name: table[name][row] for name in RESOURCES if table[name][row]}
-            room = [
-                min([sizes[node], *(units[node].get(name, 0) * width // most for name, most in needed.items())])
+            number = table["constraint_id"][row] if "constraint_id" in table else None
+            nodes = own & suitable.get(number, own)
+            needed = {name: table[name][row] for name in RESOURCES if table.get(name, {row: 0})[row]}
+            job = naive.Job(0, 0, 0, 0, width, nodes=table["requested_nodes"][row] or 1)
+            room = {
+                node: job.usable(
+                    min([sizes[node], *(units[node].get(name, 0) * width // most for name, most in needed.items())])
+                )
                 for node in nodes
-            ]
-            if sum(room) >= width:
+            }
+            if job.fits(room):
                 break
-            name = max(needed, key=lambda name: needed[name])
+            if number is not None:
+                table["constraint_id"][row] = None
+                continue
+            name = max(needed, key=lambda name: needed[name], default="requested_nodes")
             table[name][row] -= 1
 
 
@@ -666,7 +728,7 @@ def _most_processors(values: Mapping[str, Any], processors: int, minutes: int) -
     """Yield numbers of processors that no job may exceed, lest it never starts."""
     yield processors
     for window in values["unavailable"]:
-        if window["until"] is None:
+        if window["until"] is None and not values["nodes"]:
             yield processors - window["processors"]
     for limits in [values["limits"], *(cluster.get("limits") for cluster in values["clusters"])]:
         for of_kind in (limits or {}).values():
@@ -756,6 +818,7 @@ def slow_jobs(case: Case) -> list[naive.Job]:
             leaves=math.inf if cancelled is None else max(cancelled - case.delay(row), 0.0), array=array or 0,
             array_limit=limit_of.get(array, math.inf), demands=tuple(column[name] for name in names),
             qos=column["queue_id"], nodes=column.get("requested_nodes") or 1,
+            constraint=column.get("constraint_id"),
         )  # fmt: skip
         jobs.append(job)
     if options["feedback"] != "none" and "depends_on" not in table and jobs:
@@ -838,7 +901,9 @@ def slow_policy(case: Case, cluster: Mapping[str, Any]) -> naive.Policy:
         unavailable=[
             (one["from"], math.inf if one["until"] is None else one["until"], one["processors"])
             for one in options["unavailable"]
+            if not options["nodes"]
         ],
+        maintenance=maintenance(options),
         resources=shared_resources(case),
         shapes=options["shapes"],
         multifactor=naive.Multifactor(**{**weights, **factors}),
@@ -852,6 +917,7 @@ def slow_policy(case: Case, cluster: Mapping[str, Any]) -> naive.Policy:
         units=[tuple(one.get(name, 0) for name in resource_names(case)) for one in node_units(options["nodes"])],
         node_weights=[one.get("weight", 1) for one in options["nodes"] for _ in range(one["count"])],
         partitions=_nodes(options["nodes"])[1],
+        featured=featured(options["nodes"]),
         preemption=slow_preemption(options, cycles["end_delay"]),
     )
 

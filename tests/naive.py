@@ -35,6 +35,7 @@ class Job:
     partition: int = 0
     qos: int = 0
     nodes: int = 1  # as requested
+    constraint: int | None = None  # on the features of nodes
     after: int = -1  # the preceding job, on whose end the submission depends
     think: float = 0.0  # time from that end to the submission
     needs: tuple[int, ...] = ()  # jobs that must have ended; then, and not before `submit`, the job is submitted
@@ -42,6 +43,22 @@ class Job:
     array: int = 0  # the job array; 0: none
     array_limit: float = math.inf  # the most tasks of the array that run at once
     demands: tuple[int, ...] = ()  # units of each resource of the machine
+
+    def least_nodes(self) -> int:
+        """Return the nodes that the job needs at least."""
+        return min(self.nodes, self.processors)
+
+    def usable(self, free: int) -> int:
+        """Return how many free processors of a node the job uses: a part of several nodes if these are equal."""
+        part, rest = divmod(self.processors, self.least_nodes())
+        if self.least_nodes() == 1 or rest:
+            return free
+        return part if free >= part else 0
+
+    def fits(self, free: dict[int, int]) -> bool:
+        """Return whether the job fits on nodes of which it can use these processors."""
+        nodes = [node for node in free if free[node] > 0]
+        return sum(free.values()) >= self.processors and len(nodes) >= self.least_nodes()
 
     def minutes(self) -> int:
         """Return the time limit in whole minutes."""
@@ -431,6 +448,8 @@ class Policy:
     units: list[tuple[int, ...]] = field(default_factory=list)  # the units of each resource of each node
     node_weights: list[int] = field(default_factory=list)
     partitions: dict[int, set[int]] = field(default_factory=dict)  # the nodes of each partition; all if it is not here
+    maintenance: list[tuple[float, float, set[int]]] = field(default_factory=list)  # from, until, nodes
+    featured: dict[int | None, set[int]] = field(default_factory=dict)  # the nodes that satisfy each constraint
     preemption: "Preemption | None" = None
 
 
@@ -486,13 +505,15 @@ class Slot:
     nodes: set[int]
 
 
-def picked(free: dict[int, int], width: int, weights: list[int]) -> dict[int, int]:
+def picked(free: dict[int, int], job: Job, weights: list[int]) -> dict[int, int]:
     """
     Return the processors of each node that a job gets, of nodes with these free processors, which suffice.
 
     The smallest set of consecutive nodes of the lowest weight that suffices is taken, or else the largest one and then
-    others; of one that suffices, the node with the fewest processors that suffice alone, or else the first nodes.
+    others; of one that suffices, the node with the fewest processors that suffice alone, or else the first nodes. Each
+    node leaves a processor to each other node that is requested.
     """
+    width, needed = job.processors, job.least_nodes()
     runs: list[list[int]] = []
     for node in sorted(node for node in free if free[node] > 0):
         if runs and runs[-1][-1] == node - 1 and weights[node - 1] == weights[node]:
@@ -503,13 +524,17 @@ def picked(free: dict[int, int], width: int, weights: list[int]) -> dict[int, in
     while width > 0:
         lightest = min(weights[run[0]] for run in runs)
         sizes = {k: sum(free[node] for node in run) for k, run in enumerate(runs) if weights[run[0]] == lightest}
-        enough = [k for k in sizes if sizes[k] >= width]
-        run = runs.pop(min(enough, key=lambda k: sizes[k]) if enough else max(sizes, key=lambda k: sizes[k]))
-        alone = [node for node in run if free[node] >= width]
+        best, suffices = -1, False
+        for k, size in sizes.items():
+            here = size >= width and len(runs[k]) >= needed
+            if best < 0 or (here and (not suffices or size < sizes[best])) or (not here and size > sizes[best]):
+                best, suffices = k, here
+        run = runs.pop(best)
+        alone = [node for node in run if free[node] >= width and needed <= 1]
         for node in [min(alone, key=lambda node: free[node])] if alone else run:
             if width > 0:
-                found[node] = min(free[node], width)
-                width -= found[node]
+                found[node] = min(free[node], width - max(needed - 1, 0))
+                width, needed = width - found[node], needed - 1
     return found
 
 
@@ -570,6 +595,10 @@ class Machine:
         self.done: dict[int, Job] = {}
         # The processors of overlapping windows add up; the highest numbers are unavailable.
         times = sorted({time for start, until, _ in policy.unavailable for time in (start, until)})
+        self.maintenance = [  # in whole seconds
+            (math.floor(begin), math.floor(until) if until < math.inf else until, nodes)
+            for begin, until, nodes in policy.maintenance
+        ]
         self.windows = []
         for start, until in pairwise(times):
             away = sum(count for begin, end, count in policy.unavailable if begin <= start < end)
@@ -1065,7 +1094,8 @@ class Machine:
         """Return the time of Slurm's next pass or cycle; infinity if none would find more than the last did."""
         if self.policy.backfill != "slurm":
             return math.inf
-        changes = self.running or any(now < until < math.inf for _, until, _ in self.policy.unavailable)
+        windows = [*self.policy.unavailable, *self.policy.maintenance]
+        changes = self.running or any(now < until < math.inf for _, until, _ in windows)
         time = min(self.due, self.cycle)
         if not self.queue or (self.settled and not changes):
             return time
@@ -1140,6 +1170,19 @@ class Machine:
         """Return the nodes of the job's partition."""
         return self.policy.partitions.get(job.partition, set(range(len(self.policy.nodes))))
 
+    def suitable(self, job: Job, nodes: set[int]) -> set[int]:
+        """Return those of some nodes that satisfy the job's constraint."""
+        return nodes & self.policy.featured.get(job.constraint, nodes)
+
+    def met(self, job: Job, start: float) -> list[tuple[float, float, set[int]]]:
+        """Return the windows with nodes of a job's partition in which it would run if it started at a time."""
+        end, own = start + job.planned, self.nodes_for(job)
+        return [one for one in self.maintenance if one[0] < end and one[1] > start and one[2] & own]
+
+    def left_for(self, job: Job, start: float) -> set[int]:
+        """Return the nodes of a job's partition that are available while it runs."""
+        return self.nodes_for(job).difference(*(nodes for _, _, nodes in self.met(job, start)))
+
     def free_for(self, job: Job, nodes: Iterable[int], running: Iterable[int] | None = None) -> dict[int, int]:
         """Return the processors of nodes that a job can use if these jobs are running, by default those that are."""
         numbers = self.running if running is None else running
@@ -1147,7 +1190,7 @@ class Machine:
         for node in nodes:
             left, *spare = self.left_on(node, numbers)
             able = (n for n in range(left, 0, -1) if all(a <= b for a, b in zip(share_of(job, n), spare, strict=True)))
-            found[node] = next(able, 0)
+            found[node] = job.usable(next(able, 0))
         return found
 
     def left_on(self, node: int, numbers: Iterable[int]) -> list[int]:
@@ -1164,29 +1207,29 @@ class Machine:
         """
         Start jobs in order; one that does not fit closes its partition, and its nodes, to later ones.
 
-        A job that is wider than the open nodes of its partition closes nothing. Return whether one is not limited.
+        A job that is wider than the open nodes that it may use closes nothing. Return whether one is not limited.
         """
         tested, closed, shut = False, set[int](), set[int]()
         for job in self.ordered(self.policy.order, now)[:depth]:
             if self.is_limited(job):
                 continue
             tested = True
-            usable = self.nodes_for(job) - shut
+            usable = self.suitable(job, self.left_for(job, math.floor(now))) - shut
             if job.partition in closed:
                 continue
             clear = usable - self.dirty(now)
-            if sum(self.free_for(job, clear).values()) >= job.processors:
+            if job.fits(self.free_for(job, clear)):
                 self.begin_on(job, now, clear)
                 continue
             self.preempt(job, now, clear)
-            if not usable or sum(self.free_for(job, usable, []).values()) >= job.processors:
+            if job.fits(self.free_for(job, usable, [])):
                 closed.add(job.partition)
                 shut |= self.nodes_for(job)
         return tested
 
     def begin_on(self, job: Job, now: float, usable: set[int]) -> None:
         """Start a job on some of these nodes."""
-        self.parts[job.number] = picked(self.free_for(job, usable), job.processors, self.policy.node_weights)
+        self.parts[job.number] = picked(self.free_for(job, usable), job, self.policy.node_weights)
         self.begin(job, now, list(range(job.processors)))
 
     def serve_cycle_on_nodes(self, now: float) -> None:
@@ -1206,7 +1249,7 @@ class Machine:
             tested += counts
             if start == math.inf or self.is_limited(job):
                 continue
-            if start <= clock and sum(self.free_for(job, usable).values()) >= job.processors:
+            if start <= clock and job.fits(self.free_for(job, usable)):
                 self.begin_on(job, now, usable)
             elif start <= clock + cycles.window:
                 if start <= clock:
@@ -1225,13 +1268,19 @@ class Machine:
         """
         Return the start of a job in a cycle, the nodes that it may use then, and those that it would get.
 
-        The first value is whether it had any node that it might use. The job is tested from now on, and again from
-        later times at which nodes are no longer reserved.
+        The first value is whether its partition had as many nodes as it needs. The job is tested from now on, and again
+        from later times at which nodes are no longer reserved, or a window has ended. A window of all nodes of the
+        partition is skipped at once.
         """
-        cycles, own = self.policy.cycles, self.nodes_for(job)
+        cycles, members = self.policy.cycles, self.nodes_for(job)
         counts, moments = False, [float(clock)]
         while moments:
             earliest = moments.pop()
+            while ends := [one[1] for one in self.met(job, earliest) if one[2] >= members and one[1] < math.inf]:
+                earliest = min(ends)
+            own = self.left_for(job, earliest)
+            if earliest >= table[-1].end:
+                return counts or len(own) >= job.least_nodes(), math.inf, set(), set()
             during = [slot for slot in table if slot.end > earliest and slot.begin <= earliest + job.planned]
             usable = own.intersection(*(slot.nodes for slot in during))
             # The first change after which nodes are available that are not now, and that begins during the job.
@@ -1242,18 +1291,22 @@ class Machine:
                 if (number == 0 or ahead[number - 1].begin <= earliest + job.planned) and own & after.nodes - common:
                     later = slot.end
                     break
+            if self.met(job, earliest):
+                end = min(until for _, until, _ in self.maintenance if until >= earliest)
+                again = cycles.slot(end + cycles.resolution - 1) + 1 if end < math.inf else math.inf
+                later = min(later, again if again < table[-1].end else math.inf)
             if later < math.inf:
                 moments.append(later)
-            if not usable:
+            if len(usable) < job.least_nodes():
                 continue
-            counts = True
+            counts, usable = True, self.suitable(job, usable)
             start, left = self.start_on_nodes(job, clock, usable)
             start = max(start, earliest)
             if start > clock and (start > later or start == math.inf):
                 continue
             if start > clock + cycles.window:
                 return counts, start, usable, set()
-            parts = set(picked(self.free_for(job, usable, left), job.processors, self.policy.node_weights))
+            parts = set(picked(self.free_for(job, usable, left), job, self.policy.node_weights))
             if start <= clock:
                 return counts, start, usable, parts
             begin, end = self.slots_of(job, start)
@@ -1270,11 +1323,11 @@ class Machine:
         the next ones by 60 s, 120 s and so on after it; a group has one job at least.
         """
         left = list(self.running)
-        if sum(self.free_for(job, usable).values()) < job.processors:  # jobs that may be preempted are no obstacle
+        if not job.fits(self.free_for(job, usable)):  # jobs that may be preempted are no obstacle
             left = [number for number in left if number not in self.candidates(job, clock)]
         free = self.free_for(job, usable, left)
-        if sum(free.values()) >= job.processors:
-            dirty = self.dirty(clock) & picked(free, job.processors, self.policy.node_weights).keys()
+        if job.fits(free):
+            dirty = self.dirty(clock) & picked(free, job, self.policy.node_weights).keys()
             return clock + bool(dirty), left
         ends = sorted((math.floor(self.running[number][1].end), number) for number in left)
         barrier, span = None, 30
@@ -1295,7 +1348,7 @@ class Machine:
             span *= 2
             while ends and ends[0][0] > barrier + span:
                 span *= 2
-            if sum(self.free_for(job, usable, left).values()) >= job.processors:
+            if job.fits(self.free_for(job, usable, left)):
                 return (last if last > clock else max(last + 30, clock + 1)), left
         return math.inf, left
 
@@ -1332,8 +1385,8 @@ class Machine:
             for count in range(1, len(order) + 1):
                 taken = order[:count]
                 free = self.free_for(job, usable, self.running.keys() - set(taken))
-                if sum(free.values()) >= job.processors:
-                    nodes = set(picked(free, job.processors, self.policy.node_weights))
+                if job.fits(free):
+                    nodes = set(picked(free, job, self.policy.node_weights))
                     break
             else:
                 return
@@ -1520,7 +1573,8 @@ def simulate_centres(jobs: list[Job], machines: list[Machine], rule: str) -> lis
     per_event = machines[0].policy.event_order == "per-event"
     coming = sorted((job for job in jobs if job.after < 0 and not job.needs), key=lambda job: (job.submit, job.number))
     over: set[int] = set()  # jobs that ended or left the queue
-    window_ends = [sorted(until for _, until, _ in machine.policy.unavailable) for machine in machines]
+    policies = [machine.policy for machine in machines]
+    window_ends = [sorted(until for _, until, _ in [*one.unavailable, *one.maintenance]) for one in policies]
     now = -math.inf
     while coming or any(one.running or one.queue or one.leaving or one.away for one in machines):
         moments = [job.submit for job in coming[:1]] + [ends[0] for ends in window_ends if ends]

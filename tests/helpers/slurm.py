@@ -100,7 +100,8 @@ class Slurm:
     nodes : int
         The number of nodes; each is a slurmd of its own.
     kinds : sequence of str
-        What slurm.conf says, besides CPUs, of the first nodes, of as many next ones, and so on; by default the memory.
+        What slurm.conf says of the first nodes, of as many next ones, and so on, besides CPUs if these are ``cpus``;
+        by default the memory.
     site : str
         The lines of slurm.conf that describe scheduling and partitions.
     instance : int
@@ -214,7 +215,10 @@ class Slurm:
         """Return the numbers of the nodes of each kind, and what slurm.conf says of them."""
         size = len(self.nodes) // len(self.kinds)
         return [
-            (range(1 + size * k, 1 + size * (k + 1)), f"CPUs={self.cpus} {kind or f'RealMemory={self.memory}'}")
+            (
+                range(1 + size * k, 1 + size * (k + 1)),
+                kind if "CPUs=" in kind else f"CPUs={self.cpus} {kind or f'RealMemory={self.memory}'}",
+            )
             for k, kind in enumerate(self.kinds)
         ]
 

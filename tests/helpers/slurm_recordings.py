@@ -34,7 +34,7 @@ ARCHIVE = Path(__file__).parents[1] / "data" / "slurm_recordings.tar.xz"
 #: The columns of sacct that the simulation needs.
 COLUMNS = (
     "JobID", "User", "Account", "Partition", "QOS", "State", "Submit", "Eligible", "Start", "End", "Timelimit",
-    "ReqCPUS", "AllocCPUS", "ReqMem", "ReqTRES", "AllocTRES",
+    "ReqCPUS", "AllocCPUS", "ReqMem", "ReqTRES", "AllocTRES", "Constraints",
 )  # fmt: skip
 
 #: The files of a run besides sacct.txt and sdiag.txt.
@@ -42,6 +42,9 @@ OTHERS = ("slurm.conf", "qos.txt", "assoc.txt", "sprio.txt")
 
 #: The usage before a trace, if earlier jobs made some: a line with the time, then the output of sshare.
 USAGE = "sshare_before.txt"
+
+#: The output of `scontrol show res`, if there were reservations.
+RESERVATIONS = "res.txt"
 
 #: The line of sdiag with the start of its statistics, seconds since 1970.
 _SINCE = re.compile(r"Data since.*\((\d+)\)")
@@ -73,8 +76,9 @@ def _needed(run: Path) -> Iterator[tuple[str, str]]:
         "sacct.txt",
         "".join("|".join(row) + "\n" for row in [COLUMNS, *([one.get(name, "") for name in COLUMNS] for one in rows)]),
     )
-    for name in OTHERS:
-        yield name, (run / name).read_text()
+    for name in (*OTHERS, RESERVATIONS):
+        if name in OTHERS or (run / name).exists():
+            yield name, (run / name).read_text()
     if (run / USAGE).exists():
         time, *table = (run / USAGE).read_text().splitlines()
         used = csv.DictReader(table, delimiter="|")
@@ -83,13 +87,24 @@ def _needed(run: Path) -> Iterator[tuple[str, str]]:
         yield USAGE, "\n".join([time, *lines]) + "\n"
 
 
+def _with_constraint(names: list[str], fields: list[str]) -> list[str]:
+    """Return the fields of a record whose constraint, and command with that, may contain separators."""
+    if len(fields) == len(names):
+        return fields
+    first = names.index("Constraints")
+    command = next((place for place in range(first, len(fields)) if fields[place].startswith("sbatch ")), len(fields))
+    ends = ["|".join(fields[command:])] if command < len(fields) else []
+    return [*fields[:first], "|".join(fields[first:command]), *ends]
+
+
 def _with_whole_runs(text: str) -> list[dict[str, str]]:
     """
     Return the records of sacct, with the end that each run would have had if it had not been cancelled by preemption.
 
     Simulations need the time for which a job would have slept; runs that came again need no such end.
     """
-    rows = list(csv.DictReader(text.splitlines(), delimiter="|"))
+    names, *lines = (line.split("|") for line in text.splitlines())
+    rows = [dict(zip(names, _with_constraint(names, fields), strict=True)) for fields in lines]
     last = {row["JobID"]: row for row in rows}
     for row in last.values():
         if row["State"] == "PREEMPTED" and "SubmitLine" in row:
@@ -135,7 +150,9 @@ def read_run(folder: Path) -> Recording:
     if before.exists():
         usage = folder / "usage.txt"
         usage.write_text(before.read_text().partition("\n")[2])
-    site = read_site(folder / "slurm.conf", qos=folder / "qos.txt", associations=folder / "assoc.txt", usage=usage)
+    reservations = folder / RESERVATIONS if (folder / RESERVATIONS).exists() else None
+    others = {"qos": folder / "qos.txt", "associations": folder / "assoc.txt", "reservations": reservations}
+    site = read_site(folder / "slurm.conf", **others, usage=usage)
     imported = import_sacct(str(folder / "sacct.txt"), Site(site.processors), join_preempted=True)
     log = folder / "log.parquet"
     write_log(log, imported.fields, imported.header, imported.history)

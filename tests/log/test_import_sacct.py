@@ -383,6 +383,23 @@ def test_names_are_kept_in_the_header(read):
     assert names_of(log.header, "unix_group_id") == {1: "staff", 2: "guests"}
 
 
+def test_constraints_with_separators_are_those_of_their_column(read):
+    columns = COLUMNS.replace("SubmitLine", "Reservation|Constraints|SubmitLine")
+    rows = [
+        ("", "", "sbatch run.sh"), ("", "a|(b&c)", "sbatch -C a|(b&c) run.sh"), ("maint", "a", "/bin/srun -C a|b x"),
+        ("", "[a*2&b]", "sbatch -C [a*2&b] run.sh"), ("", "[a|b]", "sbatch -C [a|b] run.sh"), ("", "a", ""),
+    ]  # fmt: skip
+    lines = [line(str(n)).removesuffix("sbatch run.sh") + "|".join(fields) for n, fields in enumerate(rows, 1)]
+    log, jobs = read(*lines, header=columns)
+    assert [jobs[str(n)]["constraint_id"] for n in range(1, 7)] == [None, 1, 2, None, None, 2]
+    assert names_of(log.header, "constraint_id") == {1: "a|(b&c)", 2: "a"}
+    notes = counted(log)[1]
+    assert notes["constraints with brackets or counts, which are not modelled (left out)"] == 2
+    assert notes["jobs in advance reservations"] == 1
+    log, _ = read(*lines, header=columns, site=Site(key=b"x" * 32))
+    assert names_of(log.header, "constraint_id") == {1: "a|(b&c)", 2: "a"}
+
+
 def test_hashes_depend_on_the_key_and_hide_ids(read):
     log, _ = read(line("1"), line("2", User="bob"), site=Site(key=b"x" * 32))
     hashes = names_of(log.header, "user_id")
@@ -567,6 +584,12 @@ def test_bad_input_is_one_line(tmp_path, monkeypatch, capfd, content, options, w
     assert error.startswith("swflow: ")
     assert words in error
     assert not (tmp_path / "out.parquet").exists()
+
+
+def test_gpus_of_old_versions_of_slurm(read):
+    fields = ((line("1"), "gpu:4", "gpu:2"), (line("2", NNodes="2"), "", "gpu:tesla:2"), (line("3"), "mic:1", ""))
+    _, jobs = read(*map("|".join, fields), header=f"{COLUMNS}|AllocGRES|ReqGRES")
+    assert [jobs[job]["gpus"] for job in "123"] == [4, 4, None]  # requests are those of each node
 
 
 def test_counted_resources_of_jobs(read):

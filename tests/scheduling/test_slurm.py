@@ -12,6 +12,7 @@ from swflow.compiled.kernel import Handle, Kernel
 from swflow.errors import SwflowError
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
+from swflow.log.importers.records import numbered
 from swflow.scheduling.engine import solve
 from swflow.scheduling.machine.nodes import NODES
 from swflow.scheduling.options import OPTIONS, SCHEDULER_PARAMETERS
@@ -147,14 +148,18 @@ def outcomes_on_nodes(
     """
     Return the outcomes of jobs; each has submit time, run time, estimate, processors, partition.
 
-    The option ``gpus`` has the GPUs of each job.
+    The options ``gpus`` and ``requested_nodes`` are columns of the jobs; ``constraints`` has their texts.
     """
     names = ("submit_time", "run_time", "estimate", "processors", "partition_id")
     types = dict.fromkeys(names[:3], pl.Float64) | dict.fromkeys(names[3:], pl.Int64)
     table = pl.DataFrame(jobs, schema=types, orient="row").with_columns(job_id=pl.int_range(1, len(jobs) + 1))
-    if "gpus" in options:
-        table = table.with_columns(gpus=pl.Series(options.pop("gpus")))
+    columns = [name for name in ("gpus", "requested_nodes") if name in options]
+    table = table.with_columns(pl.Series(name, options.pop(name)) for name in columns)
     header = {"UnixStartTime": [str(options.pop("epoch", 0))]}
+    if "constraints" in options:
+        ids, texts = numbered(pl.Series(options.pop("constraints"), dtype=pl.String))
+        table = table.with_columns(constraint_id=ids)
+        header["Constraint"] = [f"{number} {text}" for number, text in enumerate(texts, 1)]
     parameters = {"bf_resolution": 1, "batch_sched_delay": 0, "end_delay": 0} | options.pop("parameters", {})
     scheduler = Scheduler(backfill="slurm", nodes=nodes, scheduler_parameters=parameters, **options)
     return simulate(Workload(table, Machine.of(1024), "drawn", header=header), scheduler).sort("job_id")
@@ -244,6 +249,96 @@ def test_a_node_gives_a_job_whole_gpus():
     assert starts_on_nodes(jobs, nodes, gpus=[0, 1]) == [1, 2]
 
 
+def test_a_job_has_equal_parts_on_the_nodes_that_it_requests():
+    # A processor is free on the first node, so that the second job, which needs two on each node, waits; in the cycle
+    # at 30 it has a reservation of both nodes, which the third job would delay.
+    nodes = [{"count": 2, "processors": 4}]
+    jobs = [(1, 100, 100, 3, None), (2, 10, 10, 4, None), (3, 200, 200, 1, None)]
+    assert starts_on_nodes(jobs, nodes, requested_nodes=[1, 1, 1]) == [1, 2, 3]
+    assert starts_on_nodes(jobs, nodes, requested_nodes=[None, 2, 1]) == [1, 101, 101]
+    # The first job leaves two processors of each node, which suffice.
+    assert starts_on_nodes([(1, 100, 100, 4, None), *jobs[1:]], nodes, requested_nodes=[2, 2, 1]) == [1, 2, 12]
+
+
+def test_a_job_has_a_processor_at_least_on_each_node_that_it_requests():
+    # The second job has two processors of the first node and one of the other, or three of the first.
+    nodes = [{"count": 1, "processors": 4, "partition": [1, 2]}, {"count": 1, "processors": 4, "partition": [1, 3]}]
+    jobs = [(1, 50, 50, 3, 1), (2, 10, 10, 2, 2), (2, 10, 10, 4, 3)]
+    assert starts_on_nodes(jobs, nodes, requested_nodes=[1, 1, 1]) == [1, 51, 2]
+    assert starts_on_nodes(jobs, nodes, requested_nodes=[2, 1, 1]) == [1, 2, 51]
+    # More nodes than processors are as many.
+    assert starts_on_nodes([(1, 50, 50, 2, 1), (2, 10, 10, 3, 2)], nodes, requested_nodes=[5, 1]) == [1, 2]
+    with pytest.raises(SwflowError, match=r"1 jobs are wider .* with 3 of 2 processors on 3 nodes of all nodes;"):
+        starts_on_nodes([(1, 9, 9, 3, None)], [{"count": 2, "processors": 4}], requested_nodes=[3])
+
+
+def test_a_set_of_too_few_nodes_does_not_suffice():
+    # The third node has the most processors, of which the second job takes three; it takes the last one of the first.
+    nodes = [
+        {"count": 1, "processors": 2},
+        {"count": 1, "processors": 1, "partition": 1},
+        {"count": 1, "processors": 8},
+    ]
+    jobs = [(1, 90, 90, 1, 1), (2, 90, 90, 5, None), (3, 50, 50, 5, None)]
+    assert starts_on_nodes(jobs, nodes, requested_nodes=[1, 2, 1]) == [1, 2, 3]
+
+
+def test_a_job_waits_for_nodes_that_satisfy_its_constraint():
+    nodes = [{"count": 1, "processors": 4, "features": features} for features in (["a", "ib"], "b")]
+    # The second job fits on the second node, or waits for the first one; the third starts in the cycle, because the
+    # second closed the partition.
+    jobs = [(1, 100, 100, 4, None), (2, 10, 10, 1, None), (3, 200, 200, 1, None)]
+    assert starts_on_nodes(jobs, nodes, constraints=["a&ib", None, "b"]) == [1, 2, 3]
+    assert starts_on_nodes(jobs, nodes, constraints=["a&ib", "ib|c", "b"]) == [1, 101, 30]
+    # The third job would delay the reservation of the second one on the first node.
+    jobs[0] = (1, 100, 100, 3, None)
+    assert starts_on_nodes(jobs, nodes, constraints=["ib", "(c|b)&b", "a"]) == [1, 2, 3]
+    jobs[1] = (2, 10, 10, 2, None)
+    assert starts_on_nodes(jobs, nodes, constraints=["ib", "a", "a"]) == [1, 101, 101]
+    assert starts_on_nodes(jobs, nodes, constraints=["ib", "a", None]) == [1, 101, 30]
+
+
+def test_a_job_whose_constraint_no_open_node_satisfies_closes_nothing():
+    # The second job closes partition 1 with its node, the only one for the third job of partition 2.
+    own, both = {"partition": [1, 2], "features": "a"}, {"partition": 2, "features": "b"}
+    nodes = [{"count": 1, "processors": 4} | group for group in (own, both)]
+    jobs = [(1, 100, 100, 3, 1), (2, 10, 10, 2, 1), (3, 10, 10, 1, 2), (4, 10, 10, 2, 2)]
+    assert starts_on_nodes(jobs, nodes, constraints=[None, None, "a", None]) == [1, 101, 30, 4]
+    # Without the second job, the third one closes its partition.
+    jobs[1:3] = [(2, 10, 10, 2, 2)]
+    assert starts_on_nodes(jobs, nodes, constraints=[None, "a", None]) == [1, 101, 30]
+
+
+def test_a_cycle_counts_jobs_whose_constraint_no_free_node_satisfies():
+    # In the cycle at 30, the second job reserves the first node, which the third one needs. This one counts as a tested
+    # job, because the other node of its partition is not reserved; therefore the last one is not tested.
+    nodes = [{"count": 1, "processors": 2, "features": "a"}, {"count": 1, "processors": 2, "partition": [1, 2]}]
+    jobs = [(1, 100, 100, 1, 1), (2, 500, 500, 2, 1), (3, 200, 200, 1, 1), (4, 10, 10, 1, 2)]
+    given = {"constraints": ["a", "a", "a", None], "parameters": {"bf_window": 5, "default_queue_depth": 1}}
+    assert starts_on_nodes(jobs, nodes, **given) == [1, 101, 602, 30]
+    given["parameters"] |= {"bf_max_job_test": 2}
+    assert starts_on_nodes(jobs, nodes, **given) == [1, 101, 602, 102]
+
+
+@pytest.mark.parametrize("constraint", ["[a|b]", "a*2&b*2", "(a", "a)", "a&", "a,b", "a&&b", "a (b)", "()"])
+def test_constraints_of_another_form_are_refused_in_one_line(constraint: str):
+    nodes = [{"count": 1, "processors": 4, "features": ["a", "b"]}]
+    with pytest.raises(SwflowError, match=r"constraint_id: .*; expected features of nodes with &, . and") as error:
+        starts_on_nodes([(1, 10, 10, 1, None)], nodes, constraints=[constraint])
+    assert repr(constraint) in str(error.value) and "\n" not in str(error.value)
+
+
+def test_a_constraint_that_no_node_satisfies_is_refused():
+    nodes = [{"count": 1, "processors": 4, "features": "a"}, {"count": 1, "processors": 4, "partition": 2}]
+    message = (
+        r"nodes: features: 2 jobs of drawn have no nodes, the first is job 2 with partition 2 and constraint 'a&b'; "
+    )
+    with pytest.raises(SwflowError, match=message):
+        starts_on_nodes([(1, 10, 10, 1, 2)] * 3, nodes, constraints=["a", "a&b", "a&b"])
+    with pytest.raises(SwflowError, match="job 1 with 5 of 4 processors of all nodes and constraint 'a'; give it more"):
+        starts_on_nodes([(1, 10, 10, 5, None)], nodes, constraints=["a"])
+
+
 def test_jobs_take_nodes_of_the_lowest_weight_first():
     nodes = [{"count": 1, "processors": 2, "weight": 2, "partition": [1, 2]}, {"count": 1, "processors": 2}]
     jobs = [(1, 50, 50, 2, 1), (2, 50, 50, 2, 2)]
@@ -251,6 +346,43 @@ def test_jobs_take_nodes_of_the_lowest_weight_first():
     assert starts_on_nodes(jobs, [nodes[0] | {"weight": 1}, nodes[1] | {"partition": 1}]) == [1, 51]
     # Three processors are on both nodes; then the job of two waits.
     assert starts_on_nodes([(1, 50, 50, 3, None), (2, 50, 50, 2, None)], nodes) == [1, 51]
+
+
+def test_no_job_runs_into_a_window_of_its_nodes():
+    # The first job needs both nodes, and would run until 61; it closes no node to the others. The second one has the
+    # other node, and the third ends before the window.
+    away = {"unavailable": [{"from": 50, "until": 80, "nodes": 1}]}
+    jobs = [(1, 10, 60, 4, None), (2, 10, 60, 2, None), (3, 10, 40, 2, None)]
+    nodes = [{"count": 2, "processors": 2}]
+    assert starts_on_nodes(jobs, nodes, **away) == [80, 2, 3]
+    # On the last processors, which are those of both nodes.
+    away = {"unavailable": [{"from": 50, "until": 80, "processors": 4}]}
+    assert starts_on_nodes(jobs, nodes, **away) == [80, 90, 3]
+
+
+def test_jobs_wait_for_the_end_of_a_window_of_all_nodes():
+    # The second job closes no nodes, so that the third starts at once. The fourth would run into the window, too, and
+    # comes after the second one. Node 1 is drained by a window without an end.
+    nodes, away = [{"count": 2, "processors": 2}], {"from": 50, "until": 80, "nodes": "1-2"}
+    jobs = [(1, 40, 40, 1, None), (2, 10, 60, 2, None), (3, 10, 30, 1, None), (4, 10, 48, 3, None)]
+    assert starts_on_nodes(jobs, nodes, unavailable=[away]) == [1, 80, 3, 90]
+    assert starts_on_nodes(jobs[:3], nodes, unavailable=[{"from": 0, "until": None, "nodes": 1}]) == [1, 41, 51]
+
+
+@pytest.mark.parametrize(
+    ("window", "message"),
+    [
+        ({"nodes": "2-5"}, "unavailable: nodes: 5; expected positions from 1 to 4"),
+        (
+            {"processors": 1},
+            "unavailable: processors: 1; expected those of whole nodes, of which the last has 2 and all have 8",
+        ),
+    ],
+)
+def test_windows_are_of_nodes(window: dict[str, Any], message: str):
+    nodes = [{"count": 1, "processors": 4}, {"count": 2, "processors": 1}, {"count": 1, "processors": 2}]
+    with pytest.raises(SwflowError, match=message):
+        starts_on_nodes([(1, 1, 1, 1, None)], nodes, unavailable=[{"from": 0, "until": 9} | window])
 
 
 @pytest.mark.parametrize(
@@ -351,9 +483,9 @@ def test_candidates_that_are_taken_first_are_spared_if_the_last_one_suffices():
     assert found["preemptions"].to_list() == [1, 0, 1, 0]
 
 
-def _with_preemption(rng: random.Random) -> cases.Case:
+def _with_preemption(rng: random.Random, windows: bool = False) -> cases.Case:
     """Draw a queue on nodes whose jobs preempt each other."""
-    case = _with_a_queue(rng, rng.choice([1, 1, 3]), rng.random() < 0.4, rng.random() < 0.25)
+    case = _with_a_queue(rng, rng.choice([1, 1, 3]), rng.random() < 0.4, windows, rng.random() < 0.25)
     table, rare = case.table, rng.choice([2, 3, 5])
     table["queue_id"] = [1 + (rng.random() < 1 / rare) for _ in table["queue_id"]]
     table["submit_time"] = sorted(time * rng.choice([1, 1, 5]) for time in table["submit_time"])
@@ -369,7 +501,7 @@ def _with_preemption(rng: random.Random) -> cases.Case:
 def test_queues_with_preemption_have_the_schedule_of_the_slow_simulator():
     preempted = 0
     for seed in range(40):
-        case = _with_preemption(random.Random(f"preemption {seed}"))
+        case = _with_preemption(random.Random(f"preemption {seed}"), windows=seed % 4 == 3)
         found = simulate(case.workload(), Scheduler(**case.options))
         assert not cases.differences(case, found), seed
         preempted += found["preemptions"].sum()
@@ -442,12 +574,14 @@ def test_random_cases_on_nodes_have_the_schedule_of_the_slow_simulator(nodes: st
             done += 1
 
 
-def _with_a_queue(rng: random.Random, users: int = 1, resources: bool = False, many: bool = False) -> cases.Case:
+def _with_a_queue(
+    rng: random.Random, users: int = 1, resources: bool = False, windows: bool = False, many: bool = False
+) -> cases.Case:
     """
     Draw jobs that are submitted in a minute to a few nodes, and run for minutes, so that many have reservations.
 
-    With several users, cycles test some jobs of each. Nodes and jobs may have resources. With many nodes, more than 64,
-    no job can use most of them.
+    With several users, cycles test some jobs of each. Nodes and jobs may have resources, and windows. With many nodes,
+    more than 64, no job can use most of them.
     """
     nodes = [cases._group(cases.new_site(rng), True, resources) for _ in range(rng.randint(2, 4))]
     if many:
@@ -478,6 +612,10 @@ def _with_a_queue(rng: random.Random, users: int = 1, resources: bool = False, m
     options = {name: one.default for name, one in OPTIONS.items()}
     order = rng.choice(["fcfs", "saf"])
     options |= {"backfill": "slurm", "order": order, "nodes": nodes, "scheduler_parameters": parameters}
+    if windows:
+        times = [(begin, begin + rng.choice([5, 40, 200])) for begin in rng.sample(range(-20, 400), rng.randint(1, 5))]
+        drawn = [cases._window_on(rng, {"from": begin, "until": until}, sizes) for begin, until in times]
+        options["unavailable"] = tuple(drawn)
     if resources:
         of_nodes = cases.node_units(nodes)
         for name in cases.RESOURCES:
@@ -486,16 +624,22 @@ def _with_a_queue(rng: random.Random, users: int = 1, resources: bool = False, m
                 rng.choice([0, rng.randint(0, room), min(room, wide)])
                 for room, wide in zip(rooms, table["processors"], strict=True)
             ]
-        cases._fit_on_nodes(table, sizes, of_nodes, of_partition)
+    table["requested_nodes"] = [rng.choice([1, 1, 1, 2, 3]) for _ in partitions]
+    if resources:
+        table["constraint_id"] = [rng.choice([None, None, *range(1, 1 + len(cases.CONSTRAINTS))]) for _ in partitions]
+    cases._fit_on_nodes(table, nodes)
     return cases.Case(table, Machine.of(sum(sizes)), options, {}, epoch)
 
 
 @pytest.mark.parametrize(
-    ("users", "resources", "many"), [(1, False, False), (3, False, False), (1, True, False), (1, True, True)]
+    ("users", "resources", "windows", "many"),
+    [(1, False, False, False), (3, False, False, False), (1, True, False, True), (2, True, True, False)],
 )
 @pytest.mark.parametrize("seed", [*(f"queue {number}" for number in range(40)), "more 36", "more 172"])
-def test_queues_on_nodes_have_the_schedule_of_the_slow_simulator(seed: str, users: int, resources: bool, many: bool):
-    case = _with_a_queue(random.Random(seed), users, resources, many)
+def test_queues_on_nodes_have_the_schedule_of_the_slow_simulator(
+    seed: str, users: int, resources: bool, windows: bool, many: bool
+):
+    case = _with_a_queue(random.Random(seed), users, resources, windows, many)
     assert not cases.differences(case, simulate(case.workload(), Scheduler(**case.options)))
 
 

@@ -18,7 +18,7 @@ from swflow.analysis.fidelity import Trust, trust_of
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import SWF_FIELDS, Workload
 from swflow.log.imported import write_log
-from swflow.log.importers.records import Site
+from swflow.log.importers.records import COUNTED_FEATURES, Site
 from swflow.log.importers.sacct import import_sacct
 from swflow.log.site import CLUSTERS, partitions_of, site_options
 from swflow.scheduling.named import KNOWN
@@ -402,7 +402,7 @@ def test_notes_of_the_import_are_about_the_jobs_of_the_whole_log():
         "job_id": [1, 2, 3], "submit_time": [0.0, 1.0, 2.0], "run_time": [9.0, 8.0, 7.0], "processors": [1, 1, 1],
         "estimate": [9.0, 9.0, 9.0],
     })  # fmt: skip
-    notes = {"jobs in advance reservations": 2, "jobs with GPUs": 1}
+    notes = {"jobs in advance reservations": 2, "jobs with GPUs": 1, COUNTED_FEATURES: 2}
     imported = {"stage": "import", "read": 3, "kept": 3, "removed": {}, "notes": notes}
     words = {}
     for kept, stage in ((3, "clean"), (2, "select"), (3, "model")):
@@ -411,7 +411,28 @@ def test_notes_of_the_import_are_about_the_jobs_of_the_whole_log():
         words[stage] = " ".join(caveats(Question(SiteModel.of(part), chosen, ask(part, chosen))))
     assert "2 jobs ran in advance reservations" in words["clean"]
     assert "2 jobs of the whole log ran in advance reservations" in words["select"]
+    assert "2 jobs of the whole log have constraints with brackets or counts, which are ignored" in words["select"]
     assert "reservations" not in words["model"] and "GPUs" not in words["model"]
+
+
+def test_constraints_are_ignored_without_nodes():
+    jobs = pl.DataFrame({
+        "job_id": [1, 2], "submit_time": [0.0, 1.0], "run_time": [9.0, 8.0], "processors": [1, 1],
+        "estimate": [9.0, 9.0], "constraint_id": [None, 1],
+    })  # fmt: skip
+    log = Workload(jobs, Machine.of(2), "log", header={"Constraint": ["1 ib"]})
+    on_nodes = {"backfill": "slurm", "nodes": [{"count": 2, "processors": 1, "features": ["ib"]}]}
+    for schedulers, words in (
+        ({"easy": {"backfill": "easy"}}, "1 jobs have constraints on nodes, which are ignored."),
+        (
+            {"easy": {"backfill": "easy"}, "on": on_nodes},
+            "1 jobs have constraints on nodes, which are ignored under easy.",
+        ),
+        ({"on": on_nodes}, ""),
+    ):
+        chosen = variants(schedulers)
+        found = " ".join(caveats(Question(SiteModel.of(log), chosen, ask(log, chosen))))
+        assert words in found and ("constraints" in found) == bool(words)
 
 
 @pytest.mark.parametrize("kind", ["dependent", "later"])

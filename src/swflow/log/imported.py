@@ -12,13 +12,14 @@ from swflow.jobs.table import Entry, Workload, read_metadata, write_table
 from swflow.log.swf import SwfLog, read_swf
 
 #: Columns with numbers instead of names, and the header key with values ``NUMBER NAME`` for each. Queue and Partition
-#: are keys of the standard; User, Group and UnixGroup use the same format.
+#: are keys of the standard; the others use the same format.
 NAME_KEYS: dict[str, str] = {
     "user_id": "User",
     "group_id": "Group",
     "unix_group_id": "UnixGroup",
     "queue_id": "Queue",
     "partition_id": "Partition",
+    "constraint_id": "Constraint",
 }
 
 _NAMED = re.compile(r"(-?\d+)[ \t:.=]+(\S.*)", re.DOTALL)

@@ -16,7 +16,7 @@ from swflow.analysis.intervals import FEWEST_WEEKS
 from swflow.errors import SwflowError
 from swflow.files.atomic import write_text
 from swflow.jobs.table import Workload, write_table
-from swflow.log.importers.records import GPUS, LICENSES, NOT_ELIGIBLE, NOT_MODELLED, RESERVATIONS
+from swflow.log.importers.records import COUNTED_FEATURES, GPUS, LICENSES, NOT_ELIGIBLE, NOT_MODELLED, RESERVATIONS
 from swflow.log.queues import queues_in_words, queues_of
 from swflow.log.site import GUESSED, SITE, node_of
 from swflow.scheduling.nodes import processors_on
@@ -457,21 +457,29 @@ def left_out_in_words(question: Question) -> list[str]:
             f"{len(partitions)} partitions share nodes (their peaks add up to more than the machine): they are "
             "simulated as one machine with a limit for each partition"
         )
+    planned = {name: options for name, options in schedulers.items() if options.get("order") != LOG}
+
+    def under(without: Sequence[str]) -> str:
+        return "" if len(without) == len(schedulers) else f" under {', '.join(without)}"
+
     by_partition = ", ".join(f"{one.name} {one.gpu_jobs:,}" for one in partitions if one.gpu_jobs)
     for name, title, note in (("gpus", "GPUs", GPUS), ("licenses", "licenses", LICENSES), ("memory", "memory", "")):
         count = int((jobs[name] > 0).sum()) if name in jobs.columns else notes.get(note, 0)
-        without = [
-            scheduler
-            for scheduler, options in schedulers.items()
-            if options.get("order") != LOG and name not in resources_of(options, workload.machine)
-        ]
+        without = [one for one, options in planned.items() if name not in resources_of(options, workload.machine)]
         if count and without:
             where = f" (partition {by_partition})" * (name == "gpus" and bool(by_partition))
-            under = "" if len(without) == len(schedulers) else f" under {', '.join(without)}"
-            found.append(f"{count:,} jobs requested {title}{where}, which are not scheduled{under}")
+            found.append(f"{count:,} jobs requested {title}{where}, which are not scheduled{under(without)}")
+    counting = [one for one, options in planned.items() if not options.get("nodes")]
+    if "constraint_id" in jobs.columns and counting:
+        constrained = jobs["constraint_id"].count()
+        found.append(f"{constrained:,} jobs have constraints on nodes, which are ignored{under(counting)}")
     part = " of the whole log" * (counted > jobs.height)
     if notes.get(RESERVATIONS):
         found.append(f"{notes[RESERVATIONS]:,} jobs{part} ran in advance reservations, which are not simulated")
+    if notes.get(COUNTED_FEATURES):
+        found.append(
+            f"{notes[COUNTED_FEATURES]:,} jobs{part} have constraints with brackets or counts, which are ignored"
+        )
     if notes.get(NOT_MODELLED) and "eligible_after" not in jobs.columns:
         found.append(f"{notes[NOT_MODELLED]:,} jobs{part} have dependencies that are not simulated")
     if notes.get(NOT_ELIGIBLE):

@@ -28,7 +28,8 @@ class Layout:
     """
     The fields of a line.
 
-    Columns without a check of their text accept any text without separators; columns of ``free`` text accept any text.
+    Columns without a check of their text accept any text without separators; columns of ``free`` text accept any text,
+    and their checks say what is likely.
     ``agrees`` returns whether the columns of a repaired record are consistent.
     """
 
@@ -49,7 +50,8 @@ def read_records(text: bytes, layout: Layout, wanted: Sequence[str], tally: Tall
 
     A record with a wrong number of separators is joined from its lines. The superfluous separators are then assigned to
     the columns of free text in all possible ways. A placement is valid if the other columns pass their checks and
-    agree. The record is used if all valid placements agree on these columns. Repaired and dropped records are counted.
+    agree. The record is used if all valid placements agree on these columns; of these, the first counts in which most
+    columns of free text pass their checks. Repaired and dropped records are counted.
     Lines are numbered from ``first_line``.
     """
     columns = layout.columns
@@ -166,7 +168,8 @@ def _placed(fields: Sequence[str], layout: Layout) -> list[str] | None:
     firm = [place for place, name in enumerate(columns) if name not in free]
     if len({tuple(candidate[place] for place in firm) for candidate in fitting}) != 1:
         return None
-    return fitting[0]
+    likely = [sum(layout.accepts(*field) for field in zip(columns, one, strict=True)) for one in fitting]
+    return fitting[likely.index(max(likely))]
 
 
 def values_of(text: str, keys: Sequence[re.Match[str]]) -> dict[str, str]:

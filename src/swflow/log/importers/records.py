@@ -36,14 +36,16 @@ RECORD_COLUMNS: dict[str, pl.DataType] = {
         pl.Int64(),
     ),
     **dict.fromkeys(
-        ("site_job_id", "user", "group", "unix_group", "queue", "partition", "executable", "array"), pl.String()
+        ("site_job_id", "user", "group", "unix_group", "queue", "partition", "constraint", "executable", "array"),
+        pl.String(),
     ),
     "depends_on": pl.List(pl.String()),
 }  # fmt: skip
 
 #: Columns of an imported log in addition to the standard's fields, if the source has them: the site's job id, its
 #: Unix group (``group_id`` is the account), GPUs, suspended time in seconds, licenses of all products, memory of the
-#: whole job in MB, nodes, requested nodes, and those of `swflow.jobs.table.ELIGIBILITY_COLUMNS`.
+#: whole job in MB, nodes, requested nodes, constraint on the features of nodes, and those of
+#: `swflow.jobs.table.ELIGIBILITY_COLUMNS`.
 EXTRA_COLUMNS: dict[str, pl.DataType] = {
     "site_job_id": pl.String(),
     "unix_group_id": pl.Int64(),
@@ -57,10 +59,12 @@ EXTRA_COLUMNS: dict[str, pl.DataType] = {
     "eligible_after": pl.Float64(),
     "nodes": pl.Int64(),
     "requested_nodes": pl.Int64(),
+    "constraint_id": pl.Int64(),
 }
 
 #: Notes on jobs that need more than processors and time.
 GPUS, LICENSES, RESERVATIONS = "jobs with GPUs", "jobs with licenses", "jobs in advance reservations"
+COUNTED_FEATURES = "constraints with brackets or counts, which are not modelled (left out)"
 
 #: Notes on the times from which jobs may start.
 LATER_ELIGIBLE = "jobs that became eligible after their submission (--begin, holds, dependencies)"
@@ -188,7 +192,8 @@ def make_log(
         ids, names = numbered(records[column.removesuffix("_id")])
         table = table.with_columns(ids.alias(column))
         if names:
-            header[key] = _lines([anonymized(text, column, site.key) for text in names])
+            key_of = None if column == "constraint_id" else site.key  # features name nothing but hardware
+            header[key] = _lines([anonymized(text, column, key_of) for text in names])
     # Arrays without a limit start as other jobs do.
     left_out = {"array_id"} if table["array_limit"].null_count() == table.height else set()
     left_out |= {"site_job_id"} if site.key else set()

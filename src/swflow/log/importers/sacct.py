@@ -15,6 +15,7 @@ from swflow.jobs.table import conformed
 from swflow.log.importers.jobcomp import is_jobcomp, read_jobcomp
 from swflow.log.importers.lines import Check, Layout, matches, read_records, read_text
 from swflow.log.importers.records import (
+    COUNTED_FEATURES,
     DEPENDENCIES,
     GPUS,
     LICENSES,
@@ -26,13 +27,23 @@ from swflow.log.importers.records import (
     make_log,
     unix_seconds,
 )
-from swflow.log.importers.slurm import STATES, gpus, kilobytes, licenses, predecessors, resource, seconds, state
+from swflow.log.importers.slurm import (
+    STATES,
+    gpus,
+    gpus_of_gres,
+    kilobytes,
+    licenses,
+    predecessors,
+    resource,
+    seconds,
+    state,
+)
 from swflow.log.swf import BOM
 
 #: The columns that the documentation recommends.
 RECOMMENDED = (
     "JobID,Cluster,User,Group,Account,Partition,QOS,JobName,State,Submit,Eligible,Start,End,Elapsed,Suspended,Timelimit,"
-    "ReqCPUS,AllocCPUS,NNodes,ReqMem,AllocTRES,ReqTRES,TotalCPU,MaxRSS,NTasks,Reservation,SubmitLine"
+    "ReqCPUS,AllocCPUS,NNodes,ReqMem,AllocTRES,ReqTRES,TotalCPU,MaxRSS,NTasks,Reservation,Constraints,SubmitLine"
 )
 
 #: The columns of sacct that are used, in lower case, and other names of some.
@@ -40,7 +51,7 @@ _USED = (
     "jobid", "cluster", "user", "uid", "group", "gid", "account", "partition", "qos", "jobname", "state", "submit",
     "eligible", "start", "end", "elapsed", "elapsedraw", "suspended", "timelimit", "timelimitraw", "reqcpus",
     "alloccpus", "allocnodes", "reqmem", "alloctres", "reqtres", "totalcpu", "maxrss", "averss", "ntasks", "licenses",
-    "reservation", "submitline",
+    "reservation", "submitline", "constraints", "allocgres", "reqgres",
 )  # fmt: skip
 _OTHER_NAMES = {"alloccpus": "ncpus", "allocnodes": "nnodes"}
 
@@ -76,7 +87,9 @@ _CHECKS: dict[str, Check] = {
     "reqmem": matches(r"(\d+(\.\d+)?[KMGTPE]?[Bcn]?|\d*\?)?"),
     "exitcode": matches(r"(\d+:\d+)?"),
     "derivedexitcode": matches(r"(\d+:\d+)?"),
-    **dict.fromkeys(("alloctres", "reqtres"), matches(r"[^\s]*")),
+    **dict.fromkeys(("alloctres", "reqtres", "allocgres", "reqgres", "constraints"), matches(r"[^\s]*")),
+    "reservation": matches(r"[^|\s]*"),
+    "submitline": matches(r"(\S*(sbatch|srun|salloc)\s[\s\S]*)?"),
     **dict.fromkeys(("user", "group", "account", "qos", "cluster", "partition"), matches(r"[^\n]*")),
 }  # fmt: skip
 
@@ -293,7 +306,11 @@ def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
         **{name: pl.when(value > 0).then(value) for name, value in processors.items()},
         nodes=pl.col("allocnodes").cast(pl.Int64, strict=False),
         requested_nodes=resource(pl.col("reqtres"), "node").cast(pl.Int64, strict=False),
-        gpus=pl.coalesce(gpus(pl.col(name)) for name in ("alloctres", "reqtres")),
+        gpus=pl.coalesce(
+            *(gpus(pl.col(name)) for name in ("alloctres", "reqtres")),
+            gpus_of_gres(pl.col("allocgres")),
+            gpus_of_gres(pl.col("reqgres")) * pl.col("allocnodes").cast(pl.Int64, strict=False),  # requested on each
+        ),
         state=state(pl.col("state")),
         elapsed=pl.coalesce(pl.col("elapsedraw").cast(pl.Float64, strict=False), seconds(pl.col("elapsed"))),
         suspended_time=seconds(pl.col("suspended")),
@@ -302,6 +319,7 @@ def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
         memory=pl.coalesce(megabytes),
         submitted=_filled("submitline"),
         reserved=_filled("reservation").is_not_null(),
+        constraint=_filled("constraints"),
         limit=seconds(limit),
         limit_kind=limit.str.to_lowercase().replace_strict(
             {"unlimited": "unlimited", "partition_limit": "partition"}, default=None, return_dtype=pl.String
@@ -433,7 +451,7 @@ def _json_job(job: Mapping[str, Any], place: int) -> dict[str, object]:
         "line": place,
         "jobid": name,
         **{key: job.get(key) or association.get(key) or "" for key in ("cluster", "user", "account", "partition")},
-        **{key: job.get(key) or "" for key in ("group", "qos", "licenses")},
+        **{key: job.get(key) or "" for key in ("group", "qos", "licenses", "constraints")},
         "jobname": job.get("name") or "",
         "state": (status[0] if isinstance(status, list) and status else status) or "",
         # Slurm writes 0 for an unknown time.
@@ -522,6 +540,8 @@ def _records(jobs: pl.DataFrame, tally: Tally, limits: Mapping[str, float], cpus
     tally.note(jobs, LICENSES, pl.col("licensed"))
     jobs = _with_submission(jobs, tally)
     tally.note(jobs, RESERVATIONS, pl.col("reserved"))
+    counted = tally.note(jobs, COUNTED_FEATURES, pl.col("constraint").str.contains(r"[\[*]"))
+    jobs = jobs.with_columns(constraint=pl.when(~counted).then("constraint"))
     tally.note(jobs, "suspended for a while", pl.col("suspended_time") > 0)
     span = pl.col("end") - pl.col("start") - pl.col("suspended_time").fill_null(0)
     differs = (span - pl.col("elapsed")).abs() > 2
@@ -547,7 +567,7 @@ def _records(jobs: pl.DataFrame, tally: Tally, limits: Mapping[str, float], cpus
             tally.note(jobs, f"unknown state {name!r}", pl.col("state") == name)
     return jobs.select(
         "line", "submit", "eligible", "start", "end", "run_time", "suspended_time", "unix_group", "queue", "partition",
-        "executable", "nodes", "requested_nodes", "gpus", "array", "array_limit", "depends_on",
+        "constraint", "executable", "nodes", "requested_nodes", "gpus", "array", "array_limit", "depends_on",
         licenses=pl.when(pl.col("licenses") > 0).then("licenses"),
         memory=pl.col("memory").ceil().cast(pl.Int64),
         site_job_id=pl.col("jobid"),

@@ -20,7 +20,8 @@ TARGETS = {
     "run_time": "run_time", "processors": "allocated_processors", "requested_processors": "requested_processors",
     "requested_time": "requested_time", "average_cpu_time": "average_cpu_time", "used_memory": "used_memory",
     "requested_memory": "requested_memory", "status": "status", "user": "user", "group": "group", "queue": "queue",
-    "partition": "partition", "executable": "executable", "nodes": "nodes", "gpus": "gpus", "licenses": "licenses",
+    "partition": "partition", "constraint": "constraint", "executable": "executable", "nodes": "nodes",
+    "gpus": "gpus", "licenses": "licenses",
     "memory": "memory", "array": "array", "array_limit": "array_limit", "depends_on": "depends_on",
 }  # fmt: skip
 

@@ -252,10 +252,6 @@ def _is_multiple(time: float, unit: float) -> bool:
     return time == _rounded_down(time, unit)
 
 
-def without_slurm(state: State, now: float) -> None:
-    """Stand for `serve_as_slurm` in the event loop of other schedulers, which compiles in less time."""
-
-
 def serve_as_slurm(state: State, now: float) -> None:
     """Make the pass of Slurm's main scheduler and the cycle, if they are due."""
     options, counts, agenda = state.options[0], state.counts[0], state.agenda[0]

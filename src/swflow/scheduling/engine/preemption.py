@@ -8,6 +8,7 @@ import numpy as np
 
 from swflow.scheduling.engine.nodes import (
     TESTED,
+    find_own,
     has_failed,
     leave_out,
     make_room,
@@ -22,7 +23,7 @@ from swflow.scheduling.machine.nodes import (
     choose_nodes_then,
     find_occupied,
     free_for,
-    is_disjoint,
+    in_both,
     is_gone,
     keep,
     units_of_part,
@@ -79,7 +80,8 @@ def _find_candidates(state: State, item: int, now: float) -> None:
     preempted.head[0].candidates = 0
     if not _may_preempt(state):
         return
-    members, may = machine.members[machine.partition[item]], preempted.may[preempted.kind[item]]
+    members = machine.members[machine.partition[machine.allowed[item]]]
+    may = preempted.may[preempted.kind[item]]
     found, size = preempted.candidates, 0
     for place in range(machine.head[0].running):
         job, part = machine.ends[place].job, machine.ends[place].part
@@ -253,7 +255,8 @@ def _make_room(state: State, item: int, now: float) -> None:
     machine = state.machine
     _find_candidates(state, item, now)
     _preempt(state, item, now)
-    assign(machine.usable, machine.members[machine.partition[item]])
+    find_own(state, item, float(math.floor(now)), machine.usable)
+    keep(machine.usable, machine.members[machine.allowed[item]])
     keep(machine.usable, machine.open)
 
 
@@ -286,7 +289,7 @@ def _would_start(state: State, item: int, clock: float, until: float) -> tuple[f
     if start <= clock:
         choose_free_nodes(state, item)
         _find_released(machine, clock)
-        if not is_disjoint(machine.picked, preempted.released):
+        if in_both(machine.picked, preempted.released) > 0:
             start = clock + 1
     _add_all(state, -1)
     _set_gone(machine, False)

@@ -8,11 +8,13 @@ import numpy as np
 
 from swflow.compiled.kernel import Handle, Kernel
 from swflow.errors import SwflowError
+from swflow.scheduling.engine.cancellations import next_cancellation, note_arrival, withdraw
 from swflow.scheduling.engine.cycle import serve_cycle
+from swflow.scheduling.engine.dependents import release_dependents, take_turn
 from swflow.scheduling.engine.fast_easy import serve_by_arrival
 from swflow.scheduling.engine.loop import run_events
 from swflow.scheduling.engine.nodes import serve_cycle_on_nodes, start_by_partition
-from swflow.scheduling.engine.passes import serve_ahead, serve_as_slurm, without_slurm
+from swflow.scheduling.engine.passes import serve_ahead, serve_as_slurm
 from swflow.scheduling.engine.preemption import PREEMPTION
 from swflow.scheduling.engine.setup import new_arrivals, new_states
 from swflow.scheduling.machine.alvio import ALVIO, RELEASED_ALVIO, with_shadows
@@ -21,31 +23,69 @@ from swflow.scheduling.machine.node_sharing import MOST_PENALTY, Sharing
 from swflow.scheduling.machine.nodes import NODES, NodeState
 from swflow.scheduling.machine.numbered import NUMBERED, larger
 from swflow.scheduling.problem import Problem
-from swflow.scheduling.state.accounts import of_tree, without_tree
+from swflow.scheduling.state.accounts import at_limit, of_tree, share_of, submit_use
+from swflow.scheduling.state.changes import count_usage, is_limited, note_end, note_start
 from swflow.scheduling.state.choices import Dispatch
 from swflow.scheduling.state.preempted import Preempted
 from swflow.scheduling.state.schedule import Schedule
-from swflow.scheduling.state.search import insert_sorted, never_sorted, next_sorted, without_sorting
+from swflow.scheduling.state.search import insert_sorted, next_sorted
 
-#: What only Slurm's schedulers and trees of accounts need is left out of the other event loops, which compile faster.
-_OTHERS = {
-    serve_as_slurm: without_slurm, of_tree: without_tree, next_sorted: never_sorted, insert_sorted: without_sorting,
+
+def _nothing(*arguments: Any) -> None:
+    """Stand for what an event loop never calls."""
+
+
+def _never(*arguments: Any) -> bool:
+    return False
+
+
+def _zero(*arguments: Any) -> float:
+    return 0.0
+
+
+def _infinity(*arguments: Any) -> float:
+    return np.inf
+
+
+def _no_factors(*arguments: Any) -> tuple[float, float]:
+    return 0.0, np.inf
+
+
+def _unsorted(*arguments: Any) -> int:
+    return -2
+
+
+#: What only Slurm's schedulers and trees of accounts need.
+_OF_SLURM: dict[Any, Any] = {
+    serve_as_slurm: _nothing, of_tree: _no_factors, next_sorted: _unsorted, insert_sorted: _nothing
 }  # fmt: skip
 
-#: The event loop, for counted and for numbered processors.
-RUN_COUNTED, RUN_NUMBERED = Kernel(run_events, COUNTED | _OTHERS), Kernel(run_events, NUMBERED | _OTHERS)
+#: What only problems with accounts, limits, dependent jobs or cancellations need.
+_OF_SOME: dict[Any, Any] = {
+    note_start: _nothing, note_end: _nothing, count_usage: _nothing, submit_use: _nothing, share_of: _zero,
+    at_limit: _never, is_limited: _never, take_turn: _nothing, release_dependents: _nothing,
+    note_arrival: _nothing, next_cancellation: _infinity, withdraw: _nothing,
+}  # fmt: skip
 
-#: The event loop for backfill slurm, and for the tree of accounts.
-RUN_SLURM = Kernel(run_events, COUNTED)
+#: The event loop for counted processors.
+RUN_COUNTED = Kernel(run_events, COUNTED)
+
+#: The event loop for numbered processors, and those of what only one simulator does.
+RUN_NUMBERED, RUN_ALVIO, RUN_RELEASED_ALVIO = (
+    Kernel(run_events, processors | _OF_SLURM) for processors in (NUMBERED, ALVIO, RELEASED_ALVIO)
+)
+
+#: Smaller event loops, which compile faster, for problems that do not need the rest.
+SMALLER = {
+    kernel: Kernel(run_events, kernel.hooks | _OF_SLURM | _OF_SOME)
+    for kernel in (RUN_COUNTED, RUN_NUMBERED, RUN_ALVIO, RUN_RELEASED_ALVIO)
+}
 
 #: The event loop for backfill slurm on nodes.
 RUN_NODES = Kernel(run_events, NODES | {serve_ahead: start_by_partition, serve_cycle: serve_cycle_on_nodes})
 
 #: The same with preemption.
 RUN_PREEMPTIVE = Kernel(run_events, RUN_NODES.hooks | PREEMPTION)
-
-#: The event loop of what only one simulator does.
-RUN_ALVIO, RUN_RELEASED_ALVIO = Kernel(run_events, ALVIO | _OTHERS), Kernel(run_events, RELEASED_ALVIO | _OTHERS)
 
 #: The first fields of `Items`, which the simulation may change.
 _TIMES = ("submit", "run", "planned", "processors")
@@ -110,9 +150,9 @@ def _solve_by_events(problem: Problem) -> Schedule:
     jobs, policy = problem.items, problem.policy
     states, ranks = new_states(problem)
     arrivals = new_arrivals(problem, states, ranks)
-    kernel = _kernel(problem)
-    if kernel is RUN_RELEASED_ALVIO:
+    if problem.sharing is not None and problem.sharing.penalty == "forgets-shadows":
         states = [with_shadows(state) for state in states]
+    kernel = _kernel(problem)
     coming, dispatch = Handle([arrivals]), Dispatch.number_of(policy.dispatch)
     while not kernel(Handle(states, several=len(states) > 1), coming, dispatch):
         states = [larger(state) for state in states]
@@ -147,12 +187,16 @@ def _kernel(problem: Problem) -> Kernel:
     policy = problem.policy
     if policy.nodes:
         return RUN_NODES if problem.preempting is None else RUN_PREEMPTIVE
+    kernel = RUN_NUMBERED
     if "count" in policy.allocations:
-        has_tree = problem.accounts is not None and problem.accounts.tree is not None
-        return RUN_SLURM if has_tree or any(queue.backfill == "slurm" for queue in policy.queues) else RUN_COUNTED
-    if problem.sharing is not None and problem.sharing.penalty == "forgets-shadows":
-        return RUN_RELEASED_ALVIO
-    return RUN_ALVIO if any(queue.backfill == "reservation-table" for queue in policy.queues) else RUN_NUMBERED
+        kernel = RUN_COUNTED
+    elif problem.sharing is not None and problem.sharing.penalty == "forgets-shadows":
+        kernel = RUN_RELEASED_ALVIO
+    elif any(queue.backfill == "reservation-table" for queue in policy.queues):
+        kernel = RUN_ALVIO
+    some = (problem.accounts, problem.dependencies, problem.cancelled_after)
+    is_slurm = any(queue.backfill == "slurm" for queue in policy.queues)
+    return SMALLER[kernel] if not is_slurm and all(one is None for one in some) else kernel
 
 
 def _require_started(problem: Problem, done: np.ndarray) -> None:

@@ -1,12 +1,14 @@
 """
 Nodes with counted processors: the operations of `swflow.scheduling.state.operations`, and the choice of a job's nodes.
 
-A job's units of resources are spread over its processors, and a node gives whole units.
+A job's units of resources are spread over its processors, and a node gives whole units. A job that requested several
+nodes has equal parts on them if its processors can be divided, or else at least one processor on each.
 
 Sets of nodes are bits as in `swflow.scheduling.machine.allocation`.
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,30 +30,37 @@ END = record("time", "job part")
 #: Processors of each of some nodes, of one word of a set, that are released at the planned end of a job.
 RELEASE = record("time", "job word processors")
 
-#: Consecutive nodes of a weight with free processors, and the number of these.
-RUN = record("", "first last processors weight")
+#: Consecutive nodes of a weight with free processors, and the numbers of these and of the nodes.
+RUN = record("", "first last processors weight nodes")
 
 #: A slot of a cycle's table: a time span in which the same nodes are not reserved, the ``next`` slot, 0 for none, the
 #: number of the first word, from 1 on, of nodes that are reserved in it but not in the next one, 0 for none, and the
 #: number of failures that were noted.
 SLOT = record("begin end", "next gains failures")
 
-#: A job of a partition with some processors that would end at a time cannot start from a slot on ``until`` another
-#: time; nor can wider or later ones that need as many units for a processor, since a cycle only adds reservations.
-FAILURE = record("end until", "processors partition job")
+#: A job of a set of nodes with some processors that would end at a time cannot start from the begin of a slot
+#: ``until`` another time; nor can wider or later ones that need as many units for a processor, since a cycle only adds
+#: reservations.
+FAILURE = record("end until", "processors allowed job")
 
 #: The failures that are kept of each slot.
 KEPT = 8
+
+#: The begin and the end of a window in which some nodes are unavailable, in whole seconds.
+WINDOW = record("begin until", "")
 
 #: A bound in a cycle: the processors that a kind of jobs can use of nodes that are not reserved before a time.
 BOUND = record("until", "free")
 
 #: The number of jobs in ``ends``, of chosen parts and of slots, the first spare part, the processors of the largest
 #: node, and how many ``releases`` are before the start of a job by `would_start`. The processors ``fitting`` that it
-#: can use with its units, after the ``counted`` releases (-1: none is known), and a ``mark`` of each such count. In a
-#: cycle, the numbers of jobs that were taken from the queue and that were tested, the first that may start, and the
-#: last such one that is known to be within reach. The number of ``releases`` is -1 if they must be listed anew.
-HEAD = record("", "releases running chosen slots spare largest ended counted fitting mark taken passed hopeful reached")
+#: can use by node, and the number of their ``hosts``, after the ``counted`` releases (-1: none is known), and a
+#: ``mark`` of each such count. In a cycle, the numbers of jobs that were taken from the queue and that were tested, the
+#: first that may start, and the last such one that is known to be within reach. The number of ``releases`` is -1 if
+#: they must be listed anew.
+HEAD = record(
+    "", "releases running chosen slots spare largest ended counted fitting hosts mark taken passed hopeful reached"
+)
 
 #: Seconds between the barriers to which the first group of ends is aligned, and the span of this group; and the time
 #: that a job takes to end beyond its limit (`_will_run_test` and `_guess_job_end` in
@@ -68,11 +77,16 @@ class NodeState(NamedTuple):
     capacities: np.ndarray  # (resources, nodes): the units of each node
     units: np.ndarray  # (resources, nodes): the free ones
     idle: np.ndarray  # the set of nodes with free processors
-    members: np.ndarray  # the sets of nodes that each partition may use
-    partition: np.ndarray  # the partition of each job
-    kind: np.ndarray  # the kind of each job: those of a partition that need about as many units for a processor
-    partition_of: np.ndarray  # the partition of each kind
+    members: np.ndarray  # the sets of nodes that jobs of each partition and constraint may use
+    partition: np.ndarray  # the set of each set's partition without a constraint
+    allowed: np.ndarray  # the set of each job
+    windows: np.ndarray  # the windows in which nodes are unavailable
+    away: np.ndarray  # the sets of these nodes
+    own: np.ndarray  # scratch: the set of nodes of a job's partition that are available while it runs
+    kind: np.ndarray  # the kind of each job: those of a set that need about as many units for a processor
+    allowed_of: np.ndarray  # the set of each kind
     rates: np.ndarray  # (kinds, resources): at most the units for a processor
+    requested: np.ndarray  # the nodes that each job needs at least
     parts: np.ndarray  # the parts of all running jobs, and the spare ones
     ends: np.ndarray  # the running jobs by planned end, in whole seconds; ties go to the first job
     head: np.ndarray
@@ -85,7 +99,7 @@ class NodeState(NamedTuple):
     closed: np.ndarray  # scratch: whether each partition is closed in a pass
     then: np.ndarray  # scratch: the processors of each node that are free when a job starts
     later: np.ndarray  # scratch: the units of each node that are free then
-    fitting: np.ndarray  # scratch: the processors of each usable node that a job can use with its units
+    fitting: np.ndarray  # scratch: the processors of each usable node that a job can use by node
     marks: np.ndarray  # scratch: the last count by `could_use` that included each node
     sums: np.ndarray  # scratch: the units of each resource that are free then
     runs: np.ndarray  # scratch: the consecutive nodes among those that a job may use
@@ -104,32 +118,42 @@ _KINDS = 64
 
 
 def _kinds(
-    partition: np.ndarray, demands: np.ndarray, processors: np.ndarray
+    allowed: np.ndarray, demands: np.ndarray, processors: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the partition of each kind of jobs, the kind of each job, and the least units for a processor of each."""
+    """Return the set of each kind of jobs, the kind of each job, and the least units for a processor of each."""
     with np.errstate(divide="ignore"):
         octave = np.log2(demands / processors.reshape(-1, 1))
     for parts in (8, 4, 2, 1):  # in which an octave is divided
-        levels = np.column_stack([partition, np.floor(parts * octave)])
+        levels = np.column_stack([allowed, np.floor(parts * octave)])
         kinds, kind = np.unique(levels, axis=0, return_inverse=True)
         if len(kinds) <= _KINDS:
             rates = np.exp2(kinds[:, 1:] / parts) * (1 - 1e-9)  # safe from rounding
             return kinds[:, 0].astype(np.int64), kind.reshape(-1), np.ascontiguousarray(rates)
-    kinds, kind = np.unique(partition, return_inverse=True)
+    kinds, kind = np.unique(allowed, return_inverse=True)
     return kinds, kind, np.zeros((len(kinds), demands.shape[1]))
 
 
-def new_node_state(nodes: Nodes, items: Items, most_slots: int, preempted: Preempted) -> NodeState:
+def _sets(rows: np.ndarray) -> np.ndarray:
+    """Return rows of a bool per node as sets of nodes."""
+    sets = np.zeros((len(rows), 8 * ((rows.shape[1] + 63) >> 6)), np.uint8)
+    packed = np.packbits(rows, axis=1, bitorder="little")
+    sets[:, : packed.shape[1]] = packed
+    return sets.view(np.uint64)
+
+
+def new_node_state(
+    nodes: Nodes, items: Items, most_slots: int, windows: Sequence[tuple[float, float, int]], preempted: Preempted
+) -> NodeState:
     """Return idle nodes; a cycle's table has at most ``most_slots`` slots when it gets another reservation."""
     count, processors, jobs = nodes.sizes.size, int(nodes.sizes.sum()), items.submit.size
     words = (count + 63) >> 6
-    members = np.zeros((len(nodes.members), 8 * words), np.uint8)
-    packed = np.packbits(nodes.members, axis=1, bitorder="little")
-    members[:, : packed.shape[1]] = packed
-    # Partitions with the same nodes are alike; all nodes come last.
-    sets, alike = np.unique(members.view(np.uint64), axis=0, return_inverse=True)
+    # Sets with the same nodes, also of their partitions, are alike; all nodes come last.
+    members = _sets(nodes.members)
+    both = np.hstack([members, members[nodes.partition]])
+    sets, first, alike = np.unique(both, axis=0, return_index=True, return_inverse=True)
+    sets, alike = np.ascontiguousarray(sets[:, :words]), alike.reshape(-1)
     demands = items.demands.reshape(jobs, nodes.units.shape[1])
-    kinds, kind, rates = _kinds(alike[nodes.partition], demands, items.processors)
+    kinds, kind, rates = _kinds(alike[nodes.allowed], demands, items.processors)
     parts = np.zeros(min(processors, count * max(jobs, 1)) + 1, PART)
     parts["next"] = np.arange(1, parts.size + 1)
     slots, head = min(most_slots, 2 * jobs + 1) + 1, np.zeros(1, HEAD)
@@ -142,10 +166,15 @@ def new_node_state(nodes: Nodes, items: Items, most_slots: int, preempted: Preem
         units=np.array(nodes.units.T, order="C"),
         idle=sets[-1].copy(),
         members=sets,
-        partition=alike[nodes.partition],
+        partition=alike[nodes.partition[first]],
+        allowed=alike[nodes.allowed],
+        windows=np.array([tuple(np.floor(window[:2])) for window in windows], WINDOW),
+        away=_sets(nodes.away),
+        own=np.zeros(words, np.uint64),
         kind=kind,
-        partition_of=kinds,
+        allowed_of=kinds,
         rates=rates,
+        requested=nodes.requested,
         parts=parts,
         ends=np.empty(min(processors, jobs) + 1, END),
         head=head,
@@ -182,12 +211,12 @@ def keep(nodes: np.ndarray, other: np.ndarray) -> None:
         nodes[word] &= other[word]
 
 
-def is_disjoint(nodes: np.ndarray, others: np.ndarray) -> bool:
-    """Return whether no node is in both sets."""
-    for word in range(nodes.size):  # noqa: SIM110
-        if nodes[word] & others[word] != EMPTY:
-            return False
-    return True
+def in_both(nodes: np.ndarray, others: np.ndarray) -> int:
+    """Return the number of nodes that are in both sets."""
+    found = 0
+    for word in range(nodes.size):
+        found += ones(nodes[word] & others[word])
+    return found
 
 
 def most_usable(machine: NodeState) -> int:
@@ -212,21 +241,29 @@ def total(processors: np.ndarray, nodes: np.ndarray, others: np.ndarray) -> int:
 # -- what a job can use
 
 
-def needs_units(state: State, item: int) -> bool:
-    """Return whether a job needs a resource besides processors."""
+def counts_by_node(state: State, item: int) -> bool:
+    """Return whether a job needs a resource besides processors, or several nodes."""
+    if state.machine.requested[item] > 1:
+        return True
     for resource in range(state.capacities.size):  # noqa: SIM110
         if state.demands[item, resource] > 0:
             return True
     return False
 
 
-def _processors_with_units(state: State, item: int, free: np.ndarray, units: np.ndarray, node: int) -> int:
-    """Return how many free processors of a node a job can use, since each needs its part of the job's units."""
-    found, width = free[node], state.jobs[item].processors
+def _processors_on(state: State, item: int, free: np.ndarray, units: np.ndarray, node: int) -> int:
+    """
+    Return how many free processors of a node a job can use: each needs its part of the job's units.
+
+    A job with equal parts on the requested nodes uses such a part or none, as with ``--ntasks-per-node``.
+    """
+    found, width, nodes = free[node], state.jobs[item].processors, state.machine.requested[item]
     for resource in range(state.capacities.size):
         needed = state.demands[item, resource]
         if needed > 0:
             found = min(found, units[resource, node] * width // needed)
+    if nodes > 1 and width % nodes == 0:
+        return width // nodes if found >= width // nodes else 0
     return found
 
 
@@ -241,16 +278,31 @@ def could_use(state: State, item: int, free: np.ndarray, units: np.ndarray, node
     machine = state.machine
     head = machine.head[0]
     head.mark += 1
-    head.fitting = head.counted = 0
+    head.fitting = head.hosts = head.counted = 0
     for index in range(nodes.size):
         word = nodes[index] & machine.usable[index]
         while word != EMPTY:
             node = (index << 6) + lowest(word)
             word &= word - ONE
             _note_free(machine, free, units, node)
-            machine.fitting[node] = _processors_with_units(state, item, free, units, node)
-            head.fitting += machine.fitting[node]
-    return head.fitting
+            _note_fitting(machine, node, _processors_on(state, item, free, units, node))
+    return _fitting(state, item)
+
+
+def _fitting(state: State, item: int) -> int:
+    """Return how many processors a job can use, as counted; less than it needs if the nodes are too few."""
+    head = state.machine.head[0]
+    lacking = state.machine.requested[item] - head.hosts
+    return min(head.fitting, state.jobs[item].processors - lacking) if lacking > 0 else head.fitting
+
+
+def _note_fitting(machine: NodeState, node: int, processors: int) -> None:
+    """Note the processors of a node that a job can use, of which it could use fewer before."""
+    head, before = machine.head[0], machine.fitting[node]
+    if before == 0 and processors > 0:
+        head.hosts += 1
+    head.fitting += processors - before
+    machine.fitting[node] = processors
 
 
 def _note_free(machine: NodeState, free: np.ndarray, units: np.ndarray, node: int) -> None:
@@ -266,7 +318,7 @@ def free_for(state: State, item: int) -> int:
     machine = state.machine
     found = total(machine.free, machine.usable, machine.idle)
     machine.head[0].counted = -1
-    if found < state.jobs[item].processors or not needs_units(state, item):
+    if found < state.jobs[item].processors or not counts_by_node(state, item):
         return found
     return could_use(state, item, machine.free, machine.units, machine.idle)
 
@@ -274,7 +326,7 @@ def free_for(state: State, item: int) -> int:
 def all_for(state: State, item: int) -> int:
     """Return how many processors of the usable nodes a job can use if no other job runs."""
     machine = state.machine
-    if needs_units(state, item):
+    if counts_by_node(state, item):
         return could_use(state, item, machine.sizes, machine.capacities, machine.usable)
     return total(machine.sizes, machine.usable, machine.usable)
 
@@ -298,8 +350,11 @@ def free_for_kind(machine: NodeState, kind: int, nodes: np.ndarray) -> int:
 
 
 def needs_as_much(state: State, item: int, other: int) -> bool:
-    """Return whether a job needs at least as many units of each resource per processor as another one."""
+    """Return whether a job needs at least as many units of each resource per processor, and nodes, as another one."""
     width, width_of_other = state.jobs[item].processors, state.jobs[other].processors
+    nodes, nodes_of_other = state.machine.requested[item], state.machine.requested[other]
+    if nodes_of_other > 1 and (nodes != nodes_of_other or width != width_of_other):
+        return False
     for resource in range(state.capacities.size):
         if state.demands[item, resource] / width < state.demands[other, resource] / width_of_other:
             return False
@@ -313,22 +368,22 @@ def choose_free_nodes(state: State, item: int) -> None:
     """Choose parts of the usable nodes for a job that starts now, after `free_for`."""
     machine = state.machine
     free = machine.free
-    if needs_units(state, item):
+    if counts_by_node(state, item):
         free = machine.fitting
         _clear_rest(machine)
-    _choose_nodes(machine, free, state.jobs[item].processors)
+    _choose_nodes(machine, free, state.jobs[item].processors, machine.requested[item])
 
 
 def choose_nodes_then(state: State, item: int) -> None:
     """Choose parts of the usable nodes for a job that starts at the time that `would_start` returned."""
     machine = state.machine
     free = machine.fitting
-    if needs_units(state, item):
+    if counts_by_node(state, item):
         _clear_rest(machine)
     else:
         free = machine.then
         _look_ahead(machine)
-    _choose_nodes(machine, free, state.jobs[item].processors)
+    _choose_nodes(machine, free, state.jobs[item].processors, machine.requested[item])
 
 
 def _clear_rest(machine: NodeState) -> None:
@@ -338,13 +393,14 @@ def _clear_rest(machine: NodeState) -> None:
             machine.fitting[node] = 0
 
 
-def _choose_nodes(machine: NodeState, free: np.ndarray, width: int) -> None:
+def _choose_nodes(machine: NodeState, free: np.ndarray, width: int, nodes: int) -> None:
     """
-    Choose parts of the usable nodes for a job, given their free processors, which suffice.
+    Choose parts of the usable nodes for a job, given their free processors, which suffice, on at least some nodes.
 
     Of the sets of consecutive nodes of the lowest weight, Slurm takes the smallest one that suffices, or else the
     largest one and then others. Of a set that suffices, it takes the node with the fewest processors that suffice
-    alone, or else the nodes in their order (`_eval_nodes` in src/plugins/select/cons_tres/job_test.c).
+    alone, or else the nodes in their order, and leaves a processor for each of the other nodes that are needed
+    (`_eval_nodes` and `_cpus_to_use` in src/plugins/select/cons_tres/job_test.c).
     """
     runs, size = machine.runs, _find_runs(machine, free)
     machine.head[0].chosen = 0
@@ -352,33 +408,34 @@ def _choose_nodes(machine: NodeState, free: np.ndarray, width: int) -> None:
     while width > 0:
         best = 0
         for k in range(1, size):
-            if _is_better(runs[k], runs[best], width):
+            if _is_better(runs[k], runs[best], width, nodes):
                 best = k
         run = runs[best]
         only = -1
         for node in range(run.first, run.last + 1):
-            if free[node] >= width and (only < 0 or free[node] < free[only]):
+            if nodes <= 1 and free[node] >= width and (only < 0 or free[node] < free[only]):
                 only = node
         if only >= 0:
             _add_part(machine, only, width)
             return
         for node in range(run.first, run.last + 1):
             if width > 0:
-                taken = min(free[node], width)
+                taken = min(free[node], width - max(nodes - 1, 0))
                 _add_part(machine, node, taken)
                 width -= taken
+                nodes -= 1
         run.processors = 0
 
 
-def _is_better(one: Any, other: Any, width: int) -> bool:
+def _is_better(one: Any, other: Any, width: int, nodes: int) -> bool:
     """Return whether one set of consecutive nodes is taken before an earlier one."""
     if one.processors == 0 or other.processors == 0:
         return other.processors == 0
     if one.weight != other.weight:
         return one.weight < other.weight
-    if one.processors >= width:
-        return other.processors < width or one.processors < other.processors
-    return other.processors < width and one.processors > other.processors
+    if one.processors >= width and one.nodes >= nodes:
+        return other.processors < width or other.nodes < nodes or one.processors < other.processors
+    return one.processors > other.processors
 
 
 def _find_runs(machine: NodeState, free: np.ndarray) -> int:
@@ -392,9 +449,11 @@ def _find_runs(machine: NodeState, free: np.ndarray) -> int:
             if free[node] == 0:
                 continue
             if node > before + 1 or machine.weights[node] != machine.weights[before]:
-                runs[size].first, runs[size].processors, runs[size].weight = node, 0, machine.weights[node]
+                runs[size].first, runs[size].weight = node, machine.weights[node]
+                runs[size].processors = runs[size].nodes = 0
                 size += 1
             runs[size - 1].last = node
+            runs[size - 1].nodes += 1
             runs[size - 1].processors += free[node]
             before = node
     return size
@@ -498,8 +557,8 @@ def would_start(state: State, item: int, clock: float, until: float) -> tuple[fl
         return clock, free
     if head.releases < 0:
         _list_releases(machine)
-    with_units = needs_units(state, item)
-    if with_units:
+    by_node = counts_by_node(state, item)
+    if by_node:
         free = total(machine.free, machine.usable, machine.idle)
         _open_sums(state)
     place, span = 0, _FIRST_GROUP
@@ -512,7 +571,7 @@ def would_start(state: State, item: int, clock: float, until: float) -> tuple[fl
         while place < head.releases:
             time = releases[place].time
             if time > until:
-                most = _most_then(state, item, free, place, with_units)
+                most = _most_then(state, item, free, place, by_node)
                 if most < width:
                     return np.inf, most
             if time > barrier + span and last >= 0:  # the group ends if the job before has usable nodes
@@ -523,16 +582,16 @@ def would_start(state: State, item: int, clock: float, until: float) -> tuple[fl
             if own != EMPTY:
                 last = place
                 free += releases[place].processors * ones(own)
-                if with_units:
+                if by_node:
                     _add_sums(state, place, ones(own))
             place += 1
-        most = _most_then(state, item, free, place, with_units)
+        most = _most_then(state, item, free, place, by_node)
         if most >= width:
             head.ended, time = place, releases[last].time
             return time if time > clock else max(time + _KILL_WAIT, clock + 1), most
         while place < head.releases and releases[place].time > barrier + span:
             span *= 2
-    return np.inf, _most_then(state, item, free, place, with_units)
+    return np.inf, _most_then(state, item, free, place, by_node)
 
 
 def _usable_of(machine: NodeState, place: int) -> Any:
@@ -554,7 +613,7 @@ def _add_sums(state: State, place: int, nodes: int) -> None:
         state.machine.sums[resource] += nodes * units_of_part(state, one.job, one.processors, resource)
 
 
-def _most_then(state: State, item: int, free: int, place: int, with_units: bool) -> int:
+def _most_then(state: State, item: int, free: int, place: int, by_node: bool) -> int:
     """
     Return how many processors a job can use after the releases before a place, of ``free`` ones.
 
@@ -562,7 +621,7 @@ def _most_then(state: State, item: int, free: int, place: int, with_units: bool)
     """
     machine, job = state.machine, state.jobs[item]
     head = machine.head[0]
-    if not with_units or free < job.processors:
+    if not by_node or free < job.processors:
         return free
     for resource in range(machine.sums.size):
         needed = state.demands[item, resource]
@@ -573,14 +632,14 @@ def _most_then(state: State, item: int, free: int, place: int, with_units: bool)
     for counted in range(head.counted, place):
         own = _usable_of(machine, counted)
         if own != EMPTY:
-            head.fitting += _gain_units(state, item, counted, own)
+            _add_release(state, item, counted, own)
     head.counted = place
-    return head.fitting
+    return _fitting(state, item)
 
 
-def _gain_units(state: State, item: int, place: int, word: Any) -> int:
-    """Add what a running job releases on some nodes; return how many more processors of them another job can use."""
-    machine, one, gained = state.machine, state.machine.releases[place], 0
+def _add_release(state: State, item: int, place: int, word: Any) -> None:
+    """Add what a running job releases on some nodes to what another job can use."""
+    machine, one = state.machine, state.machine.releases[place]
     while word != EMPTY:
         node = (one.word << 6) + lowest(word)
         word &= word - ONE
@@ -589,10 +648,7 @@ def _gain_units(state: State, item: int, place: int, word: Any) -> int:
         machine.then[node] += one.processors
         for resource in range(state.capacities.size):
             machine.later[resource, node] += units_of_part(state, one.job, one.processors, resource)
-        fitting = _processors_with_units(state, item, machine.then, machine.later, node)
-        gained += fitting - machine.fitting[node]
-        machine.fitting[node] = fitting
-    return gained
+        _note_fitting(machine, node, _processors_on(state, item, machine.then, machine.later, node))
 
 
 def _list_releases(machine: NodeState) -> None:
@@ -648,12 +704,12 @@ def _free_now(state: State) -> int:
 
 
 def _find(state: State, item: int, width: int, length: float, now: float) -> float:
-    assign(state.machine.usable, state.machine.members[state.machine.partition[item]])
+    assign(state.machine.usable, state.machine.members[state.machine.allowed[item]])
     return would_start(state, item, now, np.inf)[0]
 
 
 def _can_begin(state: State, item: int) -> bool:
-    assign(state.machine.usable, state.machine.members[state.machine.partition[item]])
+    assign(state.machine.usable, state.machine.members[state.machine.allowed[item]])
     return free_for(state, item) >= state.jobs[item].processors
 
 

@@ -152,11 +152,6 @@ def of_tree(usage: Usage, item: int, now: float, half_life: float) -> tuple[floa
     return leaf.factor, leaf.effective / leaf.entitled if leaf.entitled > 0 else np.inf
 
 
-def without_tree(usage: Usage, item: int, now: float, half_life: float) -> tuple[float, float]:
-    """Stand for `of_tree` in the event loop of other schedulers, which compiles in less time."""
-    return 0.0, np.inf
-
-
 def _book(accounts: np.ndarray, row: int, now: float, half_life: float, processors: int) -> None:
     """Change the number of an account's running processors from now on."""
     if row >= 0:

@@ -30,9 +30,7 @@ INCREMENTS = np.array([60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 1800
 def advance(state: State, now: float) -> None:
     """Advance the machine's clock to ``now``."""
     move_on(state, now)
-    compute_usage(state.usage, state.jobs, now, state.options[0].half_life, state.options[0].calc_period)
-    if state.options[0].minutes and state.options[0].calc_period > 0:
-        _count_time(state, computed_at(now, state.options[0].calc_period))
+    count_usage(state, now)
     if state.options[0].windows:
         windows = state.windows[0]
         while windows.begun < state.window_starts.size and state.window_starts[windows.begun].time <= now:
@@ -41,6 +39,14 @@ def advance(state: State, now: float) -> None:
         while windows.ended < state.window_ends.size and state.window_ends[windows.ended].time <= now:
             windows.closed -= state.window_ends[windows.ended].job
             windows.ended += 1
+
+
+def count_usage(state: State, now: float) -> None:
+    """Compute usage, and what is left to running jobs, at the ends of the periods until now."""
+    options = state.options[0]
+    compute_usage(state.usage, state.jobs, now, options.half_life, options.calc_period)
+    if options.minutes and options.calc_period > 0:
+        _count_time(state, computed_at(now, options.calc_period))
 
 
 def _count_time(state: State, now: float) -> None:
@@ -104,13 +110,7 @@ def complete(state: State, now: float) -> None:
     counts.demand -= job.processors
     agenda.full = 1
     if options.accounts:
-        book_use(state.usage, item, now, options.half_life, -1, -job.processors)
-        leave_line(state.usage, item)
-        if options.minutes:
-            left = seconds_left(job.start, job.planned, agenda.counted)
-            count_left(state.usage, item, -job.processors * left)
-        if not options.whole_periods:
-            end_use(state.usage, item, job.start, now, job.processors, options.half_life, options.calc_period)
+        note_end(state, item, now)
     if now < job.planned_end:
         agenda.ended_early = 1
     release(state, item, now)
@@ -151,13 +151,31 @@ def begin(state: State, item: int, now: float) -> None:
     occupy(state, item, now)
     counts.busy += job.processors
     if options.accounts:
-        book_use(state.usage, item, now, options.half_life, 1, job.processors)
-        if options.minutes:
-            count_left(state.usage, item, job.processors * seconds_left(now, job.planned, now))
+        note_start(state, item, now)
     counts.running = push(state.running, counts.running, now + job.run, item)
     if options.corrects:
         counts.predicted = push(state.predictions, counts.predicted, job.planned_end, item)
     dequeue(state, item)
+
+
+def note_start(state: State, item: int, now: float) -> None:
+    """Count a job that starts in its accounts."""
+    options, job = state.options[0], state.jobs[item]
+    book_use(state.usage, item, now, options.half_life, 1, job.processors)
+    if options.minutes:
+        count_left(state.usage, item, job.processors * seconds_left(now, job.planned, now))
+
+
+def note_end(state: State, item: int, now: float) -> None:
+    """Count a job that ends in its accounts."""
+    options, job = state.options[0], state.jobs[item]
+    book_use(state.usage, item, now, options.half_life, -1, -job.processors)
+    leave_line(state.usage, item)
+    if options.minutes:
+        left = seconds_left(job.start, job.planned, state.agenda[0].counted)
+        count_left(state.usage, item, -job.processors * left)
+    if not options.whole_periods:
+        end_use(state.usage, item, job.start, now, job.processors, options.half_life, options.calc_period)
 
 
 def dequeue(state: State, item: int) -> None:

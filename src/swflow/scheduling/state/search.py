@@ -150,15 +150,6 @@ def insert_sorted(state: State, item: int, now: float) -> None:
     one.size += 1
 
 
-def never_sorted(state: State, now: float) -> int:
-    """Stand for `next_sorted` in the event loop of other schedulers, which compiles in less time."""
-    return -2
-
-
-def without_sorting(state: State, item: int, now: float) -> None:
-    """Stand for `insert_sorted` in the event loop of other schedulers."""
-
-
 def start_search(state: State, rank: int) -> None:
     """Start to search the queue, from a rank on, by `next_job`."""
     state.search[0].rank = rank - 1
