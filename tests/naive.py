@@ -1406,7 +1406,7 @@ class Machine:
         self.preemptions[number] = self.preemptions.get(number, 0) + 1
         self.leaving.append((now + rules.release, number))
         if rules.mode_of(other) == "requeue":
-            self.lost[number] = self.lost.get(number, 0.0) + now - one.start
+            self.lost[number] = self.lost.get(number, 0.0) + (now - one.start)
         else:
             self.ends[number] = now
             self.spent[number] = now - one.start
