@@ -50,6 +50,10 @@ OFTEN: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
         {"backfill": "slurm", "nodes": "resources"},
         ("scheduler_parameters", "order", "limits", "column cancelled_after", "column depends_on", "unavailable"),
     ),
+    "preemption": (
+        {"backfill": "slurm", "nodes": "partitions", "preemption": "mode", "column depends_on": "some"},
+        ("scheduler_parameters", "order", "column cancelled_after"),
+    ),
     "numbers": (
         {}, ("allocation", "order", "backfill", "unavailable", "places", "runtime", "penalty", "efficiency")
     ),

@@ -224,6 +224,14 @@ def test_ends_are_grouped_by_multiples_of_30_seconds_from_1970_on():
     assert starts_on_nodes(jobs, nodes) == [1, 1, 59, 79]
 
 
+def test_jobs_beyond_their_planned_end_are_planned_to_end_30_seconds_later():
+    # The first job ends just after the cycle at 101, so that the second is planned at 131: the third ends in time.
+    jobs = [(1, 100, 100, 1, None), (2, 10, 10, 2, None)]
+    nodes = [{"count": 2, "processors": 1}]
+    assert starts_on_nodes([*jobs, (100.5, 29, 29, 1, None)], nodes) == [1, 130, 101]
+    assert starts_on_nodes([*jobs, (100.5, 30, 30, 1, None)], nodes) == [1, 101, 111]
+
+
 def test_jobs_need_free_gpus_on_the_nodes_of_their_processors():
     # The third job has the GPUs of the second node, so that the fourth waits for those of the first, where one free
     # processor is reserved for it; the last job starts in the next cycle on the second node.
@@ -427,6 +435,9 @@ def test_preempted_jobs_run_again_or_are_cancelled():
     assert found["lost_time"].floor().to_list() == [9, 0, 0]
     assert found["killed"].to_list() == [False] * 3
     assert starts_on_nodes(jobs, nodes, preemption=BY_TIER | {"requeue_delay": 25}) == [60, 1, 10]
+    # Preempted in second 11, the job is eligible at 60, when a pass tests all jobs.
+    late = [*jobs[:2], (10.5, 20, 20, 2, 2)]
+    assert starts_on_nodes(late, nodes, preemption=BY_TIER | {"requeue_delay": 49}) == [60, 1, 11]
     found = outcomes_on_nodes(jobs, nodes, preemption=BY_TIER | {"mode": "cancel"})
     assert found["start_time"].floor().to_list() == [1, 1, 10]
     assert found["end_time"].floor().to_list() == [10, 101, 30]
@@ -450,8 +461,12 @@ def test_jobs_are_spared_for_a_time_and_where_they_would_not_help():
     jobs = [(1, 200, 200, 2, 1), (2, 200, 200, 4, 1), (20, 200, 200, 2, 1), (30, 20, 20, 2, 2)]
     found = outcomes_on_nodes(jobs, nodes, preemption=BY_TIER)
     assert found["preemptions"].to_list() == [0, 0, 1, 0]
-    found = outcomes_on_nodes(jobs, nodes, preemption=BY_TIER | {"exempt_time": 20})
-    assert found["preemptions"].to_list() == [0, 1, 0, 0]
+    # The second job is spared for 28 s from 2 on; after that, the third one has fewer nodes and is preempted.
+    for time, submit, preempted, start in ((28, 30, 2, 30), (29, 30, 3, 60), (28, 29.5, 2, 30)):
+        last = (submit, 20, 20, 2, 2)
+        found = outcomes_on_nodes([*jobs[:3], last], nodes, preemption=BY_TIER | {"exempt_time": time})
+        assert found.filter(pl.col("preemptions") > 0)["job_id"].to_list() == [preempted]
+        assert found["start_time"].to_list()[3] == start
     found = outcomes_on_nodes(jobs, nodes, preemption=BY_TIER | {"exempt_time": 100})
     assert found["start_time"].floor().to_list()[3] == 120
     found = outcomes_on_nodes(jobs, nodes, preemption=BY_TIER | {"modes": {"1": "off"}})
@@ -470,14 +485,16 @@ def test_candidates_that_are_taken_first_are_spared_if_the_last_one_suffices():
 
 def _with_preemption(rng: random.Random, windows: bool = False) -> cases.Case:
     """Draw a queue on nodes whose jobs preempt each other."""
-    case = _with_a_queue(rng, rng.choice([1, 1, 3]), rng.random() < 0.4, windows)
+    case = _with_a_queue(rng, rng.choice([1, 1, 3]), rng.random() < 0.4, rng.random() < 0.25, windows)
     table, rare = case.table, rng.choice([2, 3, 5])
     table["queue_id"] = [1 + (rng.random() < 1 / rare) for _ in table["queue_id"]]
     table["submit_time"] = sorted(time * rng.choice([1, 1, 5]) for time in table["submit_time"])
     site = cases.new_site(rng)
     site.unit = 1.0
     case.options["preemption"] = cases.VALUES["preemption"][rng.choice(list(cases.VALUES["preemption"])[1:])](site)
-    case.options["order"] = rng.choice(["fcfs", "fcfs", "sjf", "wfp3", "slurm-multifactor"])
+    case.options["order"] = rng.choice(["fcfs", "fcfs", "sjf", "wfp3", "slurm-multifactor", "slurm-multifactor"])
+    if case.options["order"] == "slurm-multifactor":
+        case.options["priority"] = cases.VALUES["priority"][rng.choice(["calc_period", "whole_periods"])](site)
     return case
 
 
@@ -489,6 +506,40 @@ def test_queues_with_preemption_have_the_schedule_of_the_slow_simulator():
         assert not cases.differences(case, found), seed
         preempted += found["preemptions"].sum()
     assert preempted > 60
+
+
+def _with_wide_jobs(rng: random.Random) -> cases.Case:
+    """Draw jobs that fill many nodes, and a few wide jobs that preempt some of them."""
+    nodes: list[dict[str, Any]] = [
+        {"count": rng.randint(1, 4), "processors": rng.randint(1, 4), "weight": rng.randint(1, 2)} for _ in range(4)
+    ]
+    nodes[rng.randint(0, 3)]["partition"] = "0"
+    sizes, members = cases._nodes(nodes)
+    count, room = rng.randint(4, 12), sum(sizes[node] for node in members[1])
+    wide = [rng.randint(2, room) for _ in range(rng.randint(1, 4))]
+    jobs = count + len(wide)
+    table = {
+        "job_id": list(range(1, jobs + 1)), "run_time": [400.0] * count + [30.0] * len(wide),
+        "submit_time": [*sorted(rng.choices([0.0, 3.0, 9.0], k=count)), *(60.0 + 60 * k for k in range(len(wide)))],
+        "estimate": [rng.choice([400.0, 500.0]) for _ in range(count)] + [30.0] * len(wide),
+        "processors": [rng.randint(1, 5) for _ in range(count)] + wide,
+        "partition_id": [0] * count + [1] * len(wide), "user_id": [1] * jobs, "group_id": [1] * jobs,
+        "queue_id": [1] * jobs, "status": [1] * jobs,
+    }  # fmt: skip
+    options = {name: one.default for name, one in OPTIONS.items()} | {"nodes": nodes, "backfill": "slurm"}
+    options["preemption"] = {"partition": {"1": 2}, "requeue_delay": rng.choice([5, 300])}
+    options["scheduler_parameters"] = {"end_delay": rng.choice([0, 2, 90]), "batch_sched_delay": rng.choice([0, 3])}
+    return cases.Case(table, Machine.of(sum(sizes)), options, {}, 0)
+
+
+def test_wide_jobs_preempt_the_same_jobs_as_in_the_slow_simulator():
+    preempted = 0
+    for seed in range(120):
+        case = _with_wide_jobs(random.Random(f"wide {seed}"))
+        found = simulate(case.workload(), Scheduler(**case.options))
+        assert not cases.differences(case, found), seed
+        preempted += found["preemptions"].sum()
+    assert preempted > 500
 
 
 @pytest.mark.parametrize("preemption", list(cases.VALUES["preemption"])[1:])
@@ -523,16 +574,22 @@ def test_random_cases_on_nodes_have_the_schedule_of_the_slow_simulator(nodes: st
             done += 1
 
 
-def _with_a_queue(rng: random.Random, users: int = 1, resources: bool = False, windows: bool = False) -> cases.Case:
+def _with_a_queue(
+    rng: random.Random, users: int = 1, resources: bool = False, many: bool = False, windows: bool = False
+) -> cases.Case:
     """
     Draw jobs that are submitted in a minute to a few nodes, and run for minutes, so that many have reservations.
 
-    With several users, cycles test some jobs of each. Nodes and jobs may have resources, and windows.
+    With several users, cycles test some jobs of each. Nodes and jobs may have resources, and windows. With many nodes,
+    more than 64, no job can use most of them.
     """
     nodes = [cases._group(cases.new_site(rng), True, resources) for _ in range(rng.randint(2, 4))]
+    if many:
+        other = {"count": rng.randint(55, 130), "processors": rng.randint(1, 9), "partition": "9"}
+        nodes.insert(rng.randint(0, 1), other)
     sizes, of_partition = cases._nodes(nodes)
     wide = {number: sum(sizes[node] for node in own) for number, own in of_partition.items() if own}
-    partitions = rng.choices([*wide, None], k=rng.randint(15, 40))
+    partitions = rng.choices([*wide] if many else [*wide, None], k=rng.randint(15, 40))
     count = len(partitions)
     unit = rng.choice([1, 30])  # with the longer one, many jobs end at the same time
     runs = [float(unit * (rng.choice([rng.randint(1, 60), rng.randint(20, 400)]) // unit + 1)) for _ in range(count)]
@@ -575,11 +632,15 @@ def _with_a_queue(rng: random.Random, users: int = 1, resources: bool = False, w
 
 
 @pytest.mark.parametrize(
-    ("users", "resources", "windows"), [(1, False, False), (3, False, False), (1, True, False), (2, True, True)]
-)
+    ("users", "resources", "many", "windows"),
+    [(1, False, False, False), (3, False, False, False), (1, True, False, False), (1, True, True, False),
+     (2, True, False, True)],
+)  # fmt: skip
 @pytest.mark.parametrize("seed", [*(f"queue {number}" for number in range(40)), "more 36", "more 172"])
-def test_queues_on_nodes_have_the_schedule_of_the_slow_simulator(seed: str, users: int, resources: bool, windows: bool):
-    case = _with_a_queue(random.Random(seed), users, resources, windows)
+def test_queues_on_nodes_have_the_schedule_of_the_slow_simulator(
+    seed: str, users: int, resources: bool, many: bool, windows: bool
+):
+    case = _with_a_queue(random.Random(seed), users, resources, many, windows)
     assert not cases.differences(case, simulate(case.workload(), Scheduler(**case.options)))
 
 

@@ -116,14 +116,14 @@ def _time_of_retest(state: State, item: int, start: float, until: float) -> floa
 # -- what `swflow.scheduling.engine.preemption` changes
 
 
-def may_preempt(state: State, item: int) -> bool:
-    """Return whether a job may preempt others; -1: whether jobs that the search of the queue finds next may."""
+def may_preempt(state: State) -> bool:
+    """Return whether the job that the search of the queue found last, or finds next, may preempt others."""
     return False
 
 
 def may_fit(state: State, free: int) -> bool:
     """Return whether a job that the search of the queue finds next may start if there are some free processors."""
-    return may_preempt(state, -1) or root_of(state.queue).width <= free
+    return may_preempt(state) or root_of(state.queue).width <= free
 
 
 def leave_out(state: State, now: float) -> None:
@@ -197,7 +197,7 @@ def _plan(state: State, item: int, now: float, clock: float) -> int:
         later = slots[gain].end if gain >= 0 else np.inf
         if machine.windows.size > 0:
             later = min(later, _time_of_retest(state, item, earliest, slot_start(state, window)))
-        at_begin = earliest == max(slots[slot].begin, clock)
+        at_begin = machine.windows.size == 0 or earliest == max(slots[slot].begin, clock)
         fails = at_begin and has_failed(state, slot, item, end, later)
         if found == _UNTESTED or not fails:
             meets = machine.windows.size > 0 and not is_within(machine.members[machine.partition[allowed]], own)
@@ -256,7 +256,7 @@ def reserve_picked(state: State, item: int, start: float) -> int:
 
 
 def has_failed(state: State, slot: int, item: int, end: float, later: float) -> bool:
-    """Return whether a job cannot start from the begin of a slot until a time, by the failures that are noted."""
+    """Return whether a job cannot start from a slot on until a time, by the failures that are noted."""
     machine, width = state.machine, state.jobs[item].processors
     for k in range(min(machine.slots[slot].failures, KEPT)):
         one = machine.failures[slot, k]
@@ -267,7 +267,7 @@ def has_failed(state: State, slot: int, item: int, end: float, later: float) -> 
 
 
 def _note_failure(machine: NodeState, slot: int, item: int, width: int, end: float, until: float) -> None:
-    """Note that a job of some width and end cannot start from the begin of a slot until a time."""
+    """Note that a job of some width and end cannot start from a slot on until a time."""
     one = machine.failures[slot, machine.slots[slot].failures % KEPT]
     one.processors, one.end, one.until, one.allowed, one.job = width, end, until, machine.allowed[item], item
     machine.slots[slot].failures += 1
@@ -338,11 +338,11 @@ def _has_hope(state: State, now: float, clock: float, tests: int) -> bool:
     while True:
         while head.hopeful < head.taken:
             item = planned[head.hopeful]
-            may_start = may_preempt(state, item) or _may_start(state, item, clock)
+            may_start = may_preempt(state) or _may_start(state, item, clock)
             if may_start and not (options.limits and at_limit(state.usage, item, 0)):
                 return head.hopeful == head.reached or _is_within_reach(state, tests)
             head.hopeful += 1
-        may_any = may_preempt(state, -1)
+        may_any = may_preempt(state)
         for kind in range(state.machine.bounded.size):
             if may_any or _bound_starts(state, kind, clock):
                 may_any = True
@@ -468,24 +468,24 @@ def _reserve(state: State, begin: float, end: float) -> None:
             return  # it starts at the end of the window
     if slots[slot].end > begin:
         _split(state, slot, begin)
-    former, after = slot, 0
+    former = slot
     while slots[slot].next > 0:
         slot = slots[slot].next
         if end < slots[slot].end:
             _split(state, slot, end)
         remove(machine.unreserved[slot], machine.picked)
         if end == slots[slot].end:
-            after = slots[slot].next
             break
+    last = slot
     _note_gains(machine, former)
-    _note_gains(machine, slot)
-    while True:
+    _note_gains(machine, last)
+    while slots[before].next > 0:
         slot = slots[before].next
-        if slot == 0 or (before == after and after > 0):
-            break
         if _is_equal(machine.unreserved[before], machine.unreserved[slot]):
             slots[before].end, slots[before].next = slots[slot].end, slots[slot].next
             _note_gains(machine, before)
+            break
+        if before == last:
             break
         before = slot
 

@@ -74,12 +74,12 @@ def _next_job(state: State, tree: Tree, now: float, narrow: int, wide: int, base
 # -- the jobs that may be preempted
 
 
-def _find_candidates(state: State, item: int, now: float) -> int:
-    """Find the running jobs on nodes of a job's partition that it may preempt, in their order; return their number."""
+def _find_candidates(state: State, item: int, now: float) -> None:
+    """Find the running jobs on nodes of a job's partition that it may preempt, in their order."""
     machine, preempted = state.machine, state.machine.preempted
     preempted.head[0].candidates = 0
-    if not _may_preempt(state, item):
-        return 0
+    if not _may_preempt(state):
+        return
     members = machine.members[machine.partition[machine.allowed[item]]]
     may = preempted.may[preempted.kind[item]]
     found, size = preempted.candidates, 0
@@ -95,10 +95,9 @@ def _find_candidates(state: State, item: int, now: float) -> int:
             _copy(found, here - 1, here)
             here -= 1
         one = found[here]
-        one.job, one.part, one.worth, one.nodes, one.usable = job, part, worth, count, 0
+        one.job, one.part, one.worth, one.nodes = job, part, worth, count
         size += 1
     preempted.head[0].candidates = size
-    return size
 
 
 def _is_before(worth: int, count: int, job: int, other: Any) -> bool:
@@ -243,9 +242,8 @@ def _find_released(machine: NodeState, now: float) -> None:
 # -- hooks of passes and cycles
 
 
-def _may_preempt(state: State, item: int) -> bool:
-    preempted = state.machine.preempted
-    return (preempted.head[0].level if item < 0 else preempted.level[preempted.kind[item]]) > 0
+def _may_preempt(state: State) -> bool:
+    return state.machine.preempted.head[0].level > 0
 
 
 def _leave_out(state: State, now: float) -> None:
@@ -255,8 +253,8 @@ def _leave_out(state: State, now: float) -> None:
 
 def _make_room(state: State, item: int, now: float) -> None:
     machine = state.machine
-    if _find_candidates(state, item, now) > 0:
-        _preempt(state, item, now)
+    _find_candidates(state, item, now)
+    _preempt(state, item, now)
     find_own(state, item, float(math.floor(now)), machine.usable)
     keep(machine.usable, machine.members[machine.allowed[item]])
     keep(machine.usable, machine.open)
@@ -267,7 +265,7 @@ def _has_failed(state: State, slot: int, item: int, end: float, later: float) ->
 
 
 def _find_none(machine: NodeState, until: float) -> None:
-    machine.occupied[:] = EMPTY
+    pass
 
 
 def _is_gone(machine: NodeState, job: int) -> bool:
@@ -282,10 +280,10 @@ def _would_start(state: State, item: int, clock: float, until: float) -> tuple[f
     src/plugins/select/cons_common/job_test.c, and `_attempt_backfill`).
     """
     machine, preempted = state.machine, state.machine.preempted
-    preempted.head[0].ahead = preempted.head[0].candidates = 0
-    if free_for(state, item) < state.jobs[item].processors and _find_candidates(state, item, clock) > 0:
-        preempted.head[0].ahead = 1
-        _set_gone(machine, True)
+    preempted.head[0].candidates = 0
+    if free_for(state, item) < state.jobs[item].processors:
+        _find_candidates(state, item, clock)
+    _set_gone(machine, True)
     _add_all(state, 1)
     start, free = _planned_start(state, item, clock, until)
     if start <= clock:
@@ -294,8 +292,7 @@ def _would_start(state: State, item: int, clock: float, until: float) -> tuple[f
         if in_both(machine.picked, preempted.released) > 0:
             start = clock + 1
     _add_all(state, -1)
-    if preempted.head[0].ahead:
-        _set_gone(machine, False)
+    _set_gone(machine, False)
     return start, free
 
 
@@ -304,14 +301,13 @@ def _set_gone(machine: NodeState, is_gone: bool) -> None:
     preempted = machine.preempted
     for place in range(preempted.head[0].candidates):
         preempted.gone[preempted.candidates[place].job] = is_gone
-    machine.head[0].releases = -1
+        machine.head[0].releases = -1
 
 
 def _start_or_reserve(state: State, item: int, now: float, clock: float, start: float) -> int:
-    """Start a job, or preempt others for it and reserve nodes, or reserve nodes for later."""
+    """Start a job on the chosen nodes, or preempt others for it and reserve nodes, or reserve nodes for later."""
     machine, preempted = state.machine, state.machine.preempted
-    if start <= clock and not preempted.head[0].ahead:
-        choose_free_nodes(state, item)
+    if start <= clock and preempted.head[0].candidates == 0:
         begin(state, item, now)
         return TESTED
     _add_all(state, 1)

@@ -13,17 +13,16 @@ from swflow.scheduling.state.heap import ELEMENT
 CANDIDATE = record("", "job part nodes worth usable")
 
 #: The times of `Preempting`, the delay from a preemption until nodes are free, and the time until which nodes are
-#: released. The ``level`` of the jobs that are searched; the number of candidates, and whether the planned start of a
-#: job assumes that these are preempted; the numbers of preempted jobs that leave their nodes, and that will be queued
-#: again.
-PREEMPTING = record("exempt delay release_delay until", "level top candidates ahead leaving away")
+#: released. The ``level`` of the jobs that are searched; the number of candidates; the numbers of preempted jobs that
+#: leave their nodes, and that will be queued again.
+PREEMPTING = record("exempt delay release_delay until", "level top candidates leaving away")
 
 
 class Preempted(NamedTuple):
     """What jobs may preempt, and what became of those that were preempted."""
 
     head: np.ndarray
-    kind: np.ndarray  # the class of each job; empty: there is no preemption
+    kind: np.ndarray  # the class of each job
     may: np.ndarray  # the fields of `Preempting`
     worth: np.ndarray
     level: np.ndarray
@@ -43,29 +42,30 @@ class Preempted(NamedTuple):
 
 
 def new_preempted(given: Preempting | None, jobs: int, nodes: int, release_delay: float) -> Preempted:
-    """Return the state before the first event."""
-    none, head = np.zeros(0, np.int64), np.zeros(1, PREEMPTING)
-    count, words = (jobs, (nodes + 63) >> 6) if given is not None else (0, 0)
-    if given is not None:
-        head["exempt"], head["delay"], head["release_delay"] = given.exempt, given.delay, release_delay
-        head["until"], head["top"] = -np.inf, given.level.max()
+    """Return the state before the first event; without preemption, most arrays are empty."""
+    if given is None:
+        none = np.zeros(0, np.int64)
+        given, jobs, nodes = Preempting(none, np.zeros((0, 0), np.bool_), none, none, none > 0, 0.0, 0.0), 0, 0
+    head, words = np.zeros(1, PREEMPTING), (nodes + 63) >> 6
+    head["exempt"], head["delay"], head["release_delay"] = given.exempt, given.delay, release_delay
+    head["until"], head["top"] = -np.inf, given.level.max(initial=0)
     return Preempted(
         head=head,
-        kind=none if given is None else given.kind,
-        may=np.zeros((0, 0), np.bool_) if given is None else given.may,
-        worth=none if given is None else given.worth,
-        level=none if given is None else given.level,
-        requeues=np.zeros(0, np.bool_) if given is None else given.requeues,
-        candidates=np.zeros(count, CANDIDATE),
-        gone=np.zeros(count, np.bool_),
-        again=np.full(count, -np.inf),
-        submitted=np.full(count, np.nan),
-        preemptions=np.zeros(count, np.int64),
-        lost=np.zeros(count),
-        ended=np.full(count, np.nan),
-        leaving=np.empty(count, ELEMENT),
-        away=np.empty(count, ELEMENT),
-        until=np.full(nodes if count else 0, -np.inf),
+        kind=given.kind,
+        may=given.may,
+        worth=given.worth,
+        level=given.level,
+        requeues=given.requeues,
+        candidates=np.zeros(jobs, CANDIDATE),
+        gone=np.zeros(jobs, np.bool_),
+        again=np.full(jobs, -np.inf),
+        submitted=np.full(jobs, np.nan),
+        preemptions=np.zeros(jobs, np.int64),
+        lost=np.zeros(jobs),
+        ended=np.full(jobs, np.nan),
+        leaving=np.empty(jobs, ELEMENT),
+        away=np.empty(jobs, ELEMENT),
+        until=np.full(nodes, -np.inf),
         released=np.zeros(words, np.uint64),
         kept=np.zeros(words, np.uint64),
     )
