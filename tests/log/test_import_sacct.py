@@ -586,6 +586,12 @@ def test_bad_input_is_one_line(tmp_path, monkeypatch, capfd, content, options, w
     assert not (tmp_path / "out.parquet").exists()
 
 
+def test_gpus_of_old_versions_of_slurm(read):
+    fields = ((line("1"), "gpu:4", "gpu:2"), (line("2", NNodes="2"), "", "gpu:tesla:2"), (line("3"), "mic:1", ""))
+    _, jobs = read(*map("|".join, fields), header=f"{COLUMNS}|AllocGRES|ReqGRES")
+    assert [jobs[job]["gpus"] for job in "123"] == [4, 4, None]  # requests are those of each node
+
+
 def test_counted_resources_of_jobs(read):
     _, jobs = read(
         line("1", AllocTRES="billing=8,cpu=8,gres/gpu:a100=2,gres/gpu=2,license/matlab=3,mem=16G,node=1"),

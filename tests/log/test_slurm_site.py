@@ -14,7 +14,7 @@ from swflow.scheduling.scheduler import Scheduler
 CONF = """\
 ClusterName=demo   # a comment
 SchedulerType=sched/backfill
-SchedulerParameters=bf_interval=60,bf_continue,bf_max_job_test=40
+SchedulerParameters==bf_interval=60,bf_continue,bf_max_job_test=40,bf_interval=90
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core_Memory
 PriorityType=priority/multifactor

@@ -27,7 +27,17 @@ from swflow.log.importers.records import (
     make_log,
     unix_seconds,
 )
-from swflow.log.importers.slurm import STATES, gpus, kilobytes, licenses, predecessors, resource, seconds, state
+from swflow.log.importers.slurm import (
+    STATES,
+    gpus,
+    gpus_of_gres,
+    kilobytes,
+    licenses,
+    predecessors,
+    resource,
+    seconds,
+    state,
+)
 from swflow.log.swf import BOM
 
 #: The columns that the documentation recommends.
@@ -41,7 +51,7 @@ _USED = (
     "jobid", "cluster", "user", "uid", "group", "gid", "account", "partition", "qos", "jobname", "state", "submit",
     "eligible", "start", "end", "elapsed", "elapsedraw", "suspended", "timelimit", "timelimitraw", "reqcpus",
     "alloccpus", "allocnodes", "reqmem", "alloctres", "reqtres", "totalcpu", "maxrss", "averss", "ntasks", "licenses",
-    "reservation", "submitline", "constraints",
+    "reservation", "submitline", "constraints", "allocgres", "reqgres",
 )  # fmt: skip
 _OTHER_NAMES = {"alloccpus": "ncpus", "allocnodes": "nnodes"}
 
@@ -77,7 +87,7 @@ _CHECKS: dict[str, Check] = {
     "reqmem": matches(r"(\d+(\.\d+)?[KMGTPE]?[Bcn]?|\d*\?)?"),
     "exitcode": matches(r"(\d+:\d+)?"),
     "derivedexitcode": matches(r"(\d+:\d+)?"),
-    **dict.fromkeys(("alloctres", "reqtres", "constraints"), matches(r"[^\s]*")),
+    **dict.fromkeys(("alloctres", "reqtres", "allocgres", "reqgres", "constraints"), matches(r"[^\s]*")),
     "reservation": matches(r"[^|\s]*"),
     "submitline": matches(r"(\S*(sbatch|srun|salloc)\s[\s\S]*)?"),
     **dict.fromkeys(("user", "group", "account", "qos", "cluster", "partition"), matches(r"[^\n]*")),
@@ -296,7 +306,11 @@ def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
         **{name: pl.when(value > 0).then(value) for name, value in processors.items()},
         nodes=pl.col("allocnodes").cast(pl.Int64, strict=False),
         requested_nodes=resource(pl.col("reqtres"), "node").cast(pl.Int64, strict=False),
-        gpus=pl.coalesce(gpus(pl.col(name)) for name in ("alloctres", "reqtres")),
+        gpus=pl.coalesce(
+            *(gpus(pl.col(name)) for name in ("alloctres", "reqtres")),
+            gpus_of_gres(pl.col("allocgres")),
+            gpus_of_gres(pl.col("reqgres")) * pl.col("allocnodes").cast(pl.Int64, strict=False),  # requested on each
+        ),
         state=state(pl.col("state")),
         elapsed=pl.coalesce(pl.col("elapsedraw").cast(pl.Float64, strict=False), seconds(pl.col("elapsed"))),
         suspended_time=seconds(pl.col("suspended")),

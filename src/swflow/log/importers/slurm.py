@@ -120,6 +120,22 @@ def gpus(text: pl.Expr) -> pl.Expr:
     return pl.coalesce(total, pl.when(counts.list.len() > 0).then(counts.list.sum()))
 
 
+def gpus_of_gres(text: pl.Expr) -> pl.Expr:
+    """
+    Return the number of GPUs in a list of generic resources, as old versions of Slurm record them.
+
+    Examples
+    --------
+    >>> texts = pl.Series(["gpu:2", "gpu:tesla:2,gpu:k80:1", "mic:1,gpu", "mic:1"])
+    >>> texts.to_frame("t").select(gpus_of_gres(pl.col("t"))).to_series().to_list()
+    [2, 3, 1, None]
+    """
+    counts = text.str.extract_all(r"(?:^|,)gpu\b[^,(]*").list.eval(
+        pl.element().str.extract(r"(\d+)$", 1).cast(pl.Int64).fill_null(1)
+    )
+    return pl.when(counts.list.len() > 0).then(counts.list.sum())
+
+
 def licenses(text: pl.Expr) -> pl.Expr:
     """
     Return the number of licenses in a list of trackable resources, or in the column Licenses of sacct.

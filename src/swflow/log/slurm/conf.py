@@ -90,11 +90,18 @@ class SlurmConf:
         return default if value is None else value.text
 
     def parameters(self) -> dict[str, str]:
-        """Return ``SchedulerParameters`` by lower-case name; a flag has an empty text."""
-        texts = (text.strip() for text in self.text("SchedulerParameters").split(","))
-        return {
-            name.strip().lower(): value.strip() for name, _, value in (text.partition("=") for text in texts if text)
-        }
+        """
+        Return ``SchedulerParameters`` by lower-case name; a flag has an empty text.
+
+        As in Slurm, which searches the text for ``name=``, the first of several values counts, and a doubled ``=`` in
+        front of a name changes nothing.
+        """
+        found: dict[str, str] = {}
+        for text in self.text("SchedulerParameters").split(","):
+            name, _, value = text.strip().lstrip("= ").partition("=")
+            found.setdefault(name.strip().lower(), value.strip())
+        found.pop("", None)
+        return found
 
     def whole(self, option: str, default: int = 0) -> int:
         """Return a whole number of the cluster."""

@@ -438,8 +438,7 @@ def _conf_notes(slurm: SlurmConf, levels: Sequence[Row]) -> list[Note]:
     parameters = slurm.options.get("schedulerparameters")
     notes = [_note(value.name, value, known) for key, value in slurm.options.items() if key != "schedulerparameters"]
     if parameters is not None:
-        for text in filter(None, (one.strip() for one in parameters.text.split(","))):
-            name, _, content = text.partition("=")
+        for name, content in slurm.parameters().items():
             notes.append(_note(f"SchedulerParameters.{name}", Value(name, content or "set", parameters.place), known))
     for key, values in slurm.records.items():
         found = [_note(f"{keywords[key.partition('.')[0]]}.{value.name}", value, known) for value in values]

@@ -75,7 +75,7 @@ RUN_NUMBERED, RUN_ALVIO, RUN_RELEASED_ALVIO = (
     Kernel(run_events, processors | _OF_SLURM) for processors in (NUMBERED, ALVIO, RELEASED_ALVIO)
 )
 
-#: The same event loops for problems that do not need what is left out, which compile faster.
+#: Smaller event loops, which compile faster, for problems that do not need the rest.
 SMALLER = {
     kernel: Kernel(run_events, kernel.hooks | _OF_SLURM | _OF_SOME)
     for kernel in (RUN_COUNTED, RUN_NUMBERED, RUN_ALVIO, RUN_RELEASED_ALVIO)
