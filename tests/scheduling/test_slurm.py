@@ -348,6 +348,10 @@ def test_consecutive_nodes_that_suffice_are_taken_before_a_wide_one():
     jobs = [(1, 50, 50, 5, 1), (2, 50, 50, 6, 2)]
     assert starts_on_nodes(jobs, nodes, requested_nodes=[2, 1]) == [1, 2]
     assert starts_on_nodes(jobs, nodes, requested_nodes=[1, 1]) == [1, 51]
+    assert starts_on_nodes(jobs, nodes[::-1], requested_nodes=[2, 1]) == [1, 2]
+    # A later set that does not suffice is taken if it has more processors (`_eval_nodes`): four of the wide node.
+    nodes[0]["processors"] = 9
+    assert starts_on_nodes(jobs, nodes[::-1], requested_nodes=[2, 1]) == [1, 51]
 
 
 def test_jobs_take_nodes_of_the_lowest_weight_first():
