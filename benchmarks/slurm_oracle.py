@@ -37,7 +37,7 @@ import polars as pl
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from helpers.slurm import Slurm, Unavailable
-from helpers.slurm_recordings import compare, interval, pack, read_run, runs_in, unpack
+from helpers.slurm_recordings import RESERVATIONS, compare, interval, pack, read_run, runs_in, unpack
 from swflow.compiled.kernel import Handle, Kernel
 from swflow.errors import SwflowError
 from swflow.log.importers.sacct import RECOMMENDED
@@ -143,6 +143,7 @@ class Trace:
     nodes: int = 8
     kinds: Sequence[str] = ("",)
     before: Sequence[tuple[int, Sequence[str]]] = ()  # run time and options of jobs that end before the trace begins
+    maintenance: Sequence[tuple[int, int, str]] = ()  # seconds from the start, minutes, and nodes of reservations
 
     def draw(self) -> list[Job]:
         """Return the jobs: a submission every few seconds, for which the machine is too small by a tenth."""
@@ -348,6 +349,14 @@ TRACES = {
         seed=28,
         before=((70, ["--uid=games"]), (50, ["--uid=mail"]), (20, ["--uid=news"])),
     ),
+    "maintenance": Trace(
+        "maintenance of some nodes, and of all",
+        f"{BACKFILL}\n{ALL}",
+        widths=(1, 2, 4, 4, 8, 8, 12, 16),
+        seed=29,
+        jobs=300,
+        maintenance=((240, 5, "n[5-8]"), (480, 4, "n[1-3]"), (620, 6, "n[2-4,7]"), (1100, 3, "n[1-8]")),
+    ),
     "features": Trace(
         "features of nodes and constraints of jobs",
         f"{CYCLES}bf_interval=15,bf_resolution=1\n{ALL}",
@@ -434,6 +443,13 @@ def run(trace: Trace, folder: Path, instance: int) -> None:
             time.sleep(3)  # until its usage is known
             (folder / "sshare_before.txt").write_text(f"{time.time()}\n{slurm.run('sshare', '-a', '-l', '-P')}")
         began, priorities = time.time(), []
+        for number, (begin, minutes, nodes_away) in enumerate(trace.maintenance):
+            slurm.run(
+                "scontrol", "create", "reservation", f"ReservationName=maintenance{number}", f"Nodes={nodes_away}",
+                f"StartTime=now+{begin}", f"Duration={minutes}", "Users=root", "Flags=MAINT",
+            )  # fmt: skip
+        if trace.maintenance:
+            (folder / RESERVATIONS).write_text(slurm.run("scontrol", "show", "res", "-o"))
         for job in trace.draw():
             time.sleep(max(0.0, began + job.submit - time.time()))
             if MULTIFACTOR in trace.site:

@@ -556,6 +556,10 @@ def _with_jobs(site: Site, values: dict[str, Any]) -> Case:
         counted.pop("gpus", None)
     least = min(_most_processors(values, site.processors, _most_minutes(site.unit)))
     nodes, of_partition = _nodes(values["nodes"])
+    if nodes:
+        values["unavailable"] = tuple(_window_on(rng, one, nodes) for one in values["unavailable"])
+    there = set(range(len(nodes))).difference(*(away for _, until, away in maintenance(values) if until == math.inf))
+    of_partition = {number: own & there for number, own in of_partition.items()}
     units_of_nodes = node_units(values["nodes"])
     on_partition = {number: sum(nodes[node] for node in own) for number, own in of_partition.items() if own}
     table: dict[str, list[Any]] = {name: [] for name in ("job_id", "submit_time", "run_time", "estimate", "processors")}
@@ -574,7 +578,8 @@ def _with_jobs(site: Site, values: dict[str, Any]) -> Case:
         partition = home if values["dispatch"] == "partition" else rng.randint(0, 1)
         if nodes:
             partition = rng.choice([*on_partition, *([None] if number else [])])
-        most = min(on_partition.get(partition, sum(nodes)) if nodes else sizes[home]["processors"], least)
+        most = on_partition.get(partition, sum(nodes[one] for one in there)) if nodes else sizes[home]["processors"]
+        most = min(most, least)
         table["job_id"].append(number + 1)
         table["submit_time"].append(submit * unit)
         table["run_time"].append(run * unit)
@@ -595,12 +600,12 @@ def _with_jobs(site: Site, values: dict[str, Any]) -> Case:
         if counted or any("resources" in one for one in (*sizes, *values["nodes"])) or values["resources"]:
             here = [sizes[home].get("resources", {}) if values["clusters"] else counted for home in homes]
             if values["nodes"]:
-                here = [_room(units_of_nodes, of_partition.get(one), name) for one in table["partition_id"]]
+                here = [_room(units_of_nodes, of_partition.get(one, there), name) for one in table["partition_id"]]
             table[name] = [rng.choice([0, 0, one.get(name, 0), rng.randint(0, one.get(name, 0))]) for one in here]
     if nodes:
         if any("features" in group for group in values["nodes"]):
             table["constraint_id"] = [rng.choice([None, None, *range(1, 1 + len(CONSTRAINTS))]) for _ in homes]
-        _fit_on_nodes(table, values["nodes"])
+        _fit_on_nodes(table, values["nodes"], there)
     _add_events(rng, table, present, unit)
     if shares:
         table["memory"] = [float(rng.choice([0, 1, 2, 3])) for _ in homes]
@@ -632,6 +637,29 @@ def _nodes(groups: Iterable[Mapping[str, Any]]) -> tuple[list[int], dict[int, se
     return sizes, members
 
 
+def _window_on(rng: random.Random, window: dict[str, Any], sizes: list[int]) -> dict[str, Any]:
+    """Return a window in which nodes are unavailable; one without an end leaves the first one."""
+    until = window["until"] or (window["from"] + 9 if len(sizes) == 1 else None)
+    if until is not None and rng.random() < 0.3:  # the last nodes, or all
+        return window | {"until": until, "processors": sum(sizes[rng.randint(0, len(sizes) - 1) :])}
+    usable = range(1 + (until is None), len(sizes) + 1)
+    away = sorted(rng.sample(usable, rng.randint(1, len(usable))))
+    parts = [f"{one}-{one}" if rng.random() < 0.3 else str(one) for one in away]
+    return {"from": window["from"], "until": until, "nodes": ",".join(parts)}
+
+
+def maintenance(options: Mapping[str, Any]) -> list[tuple[float, float, set[int]]]:
+    """Return the windows in which nodes are unavailable: from, until, and nodes."""
+    sizes, found = _nodes(options["nodes"])[0], []
+    for one in options["unavailable"] if sizes else ():
+        if "nodes" in one:
+            away = {int(part.split("-")[0]) - 1 for part in one["nodes"].split(",")}
+        else:
+            away = {node for node in range(len(sizes)) if sum(sizes[node:]) <= one["processors"]}
+        found.append((one["from"], math.inf if one["until"] is None else one["until"], away))
+    return found
+
+
 def featured(groups: Iterable[Mapping[str, Any]]) -> dict[int | None, set[int]]:
     """Return the nodes that satisfy each constraint."""
     features = [{*group.get("features", ())} for group in groups for _ in range(group["count"])]
@@ -651,11 +679,14 @@ def _room(units: list[dict[str, int]], nodes: Iterable[int] | None, name: str) -
     return {name: sum(units[node].get(name, 0) for node in (range(len(units)) if nodes is None else nodes))}
 
 
-def _fit_on_nodes(table: dict[str, list[Any]], groups: Iterable[Mapping[str, Any]]) -> None:
-    """Remove the constraints of jobs that do not fit on their nodes, or lower their demands and requested nodes."""
+def _fit_on_nodes(
+    table: dict[str, list[Any]], groups: Iterable[Mapping[str, Any]], there: set[int] | None = None
+) -> None:
+    """Remove the constraints of jobs that do not fit on their nodes that are there, or lower what they need."""
     (sizes, members), units, suitable = _nodes(groups), node_units(groups), featured(groups)
     for row, width in enumerate(table["processors"]):
         own = members.get(table["partition_id"][row], {*range(len(sizes))})
+        own = own if there is None else own & there
         while True:
             number = table["constraint_id"][row] if "constraint_id" in table else None
             nodes = own & suitable.get(number, own)
@@ -697,7 +728,7 @@ def _most_processors(values: Mapping[str, Any], processors: int, minutes: int) -
     """Yield numbers of processors that no job may exceed, lest it never starts."""
     yield processors
     for window in values["unavailable"]:
-        if window["until"] is None:
+        if window["until"] is None and not values["nodes"]:
             yield processors - window["processors"]
     for limits in [values["limits"], *(cluster.get("limits") for cluster in values["clusters"])]:
         for of_kind in (limits or {}).values():
@@ -870,7 +901,9 @@ def slow_policy(case: Case, cluster: Mapping[str, Any]) -> naive.Policy:
         unavailable=[
             (one["from"], math.inf if one["until"] is None else one["until"], one["processors"])
             for one in options["unavailable"]
+            if not options["nodes"]
         ],
+        maintenance=maintenance(options),
         resources=shared_resources(case),
         shapes=options["shapes"],
         multifactor=naive.Multifactor(**{**weights, **factors}),

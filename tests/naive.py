@@ -448,6 +448,7 @@ class Policy:
     units: list[tuple[int, ...]] = field(default_factory=list)  # the units of each resource of each node
     node_weights: list[int] = field(default_factory=list)
     partitions: dict[int, set[int]] = field(default_factory=dict)  # the nodes of each partition; all if it is not here
+    maintenance: list[tuple[float, float, set[int]]] = field(default_factory=list)  # from, until, nodes
     featured: dict[int | None, set[int]] = field(default_factory=dict)  # the nodes that satisfy each constraint
     preemption: "Preemption | None" = None
 
@@ -594,6 +595,10 @@ class Machine:
         self.done: dict[int, Job] = {}
         # The processors of overlapping windows add up; the highest numbers are unavailable.
         times = sorted({time for start, until, _ in policy.unavailable for time in (start, until)})
+        self.maintenance = [  # in whole seconds
+            (math.floor(begin), math.floor(until) if until < math.inf else until, nodes)
+            for begin, until, nodes in policy.maintenance
+        ]
         self.windows = []
         for start, until in pairwise(times):
             away = sum(count for begin, end, count in policy.unavailable if begin <= start < end)
@@ -1089,7 +1094,8 @@ class Machine:
         """Return the time of Slurm's next pass or cycle; infinity if none would find more than the last did."""
         if self.policy.backfill != "slurm":
             return math.inf
-        changes = self.running or any(now < until < math.inf for _, until, _ in self.policy.unavailable)
+        windows = [*self.policy.unavailable, *self.policy.maintenance]
+        changes = self.running or any(now < until < math.inf for _, until, _ in windows)
         time = min(self.due, self.cycle)
         if not self.queue or (self.settled and not changes):
             return time
@@ -1168,6 +1174,15 @@ class Machine:
         """Return those of some nodes that satisfy the job's constraint."""
         return nodes & self.policy.featured.get(job.constraint, nodes)
 
+    def met(self, job: Job, start: float) -> list[tuple[float, float, set[int]]]:
+        """Return the windows with nodes of a job's partition in which it would run if it started at a time."""
+        end, own = start + job.planned, self.nodes_for(job)
+        return [one for one in self.maintenance if one[0] < end and one[1] > start and one[2] & own]
+
+    def left_for(self, job: Job, start: float) -> set[int]:
+        """Return the nodes of a job's partition that are available while it runs."""
+        return self.nodes_for(job).difference(*(nodes for _, _, nodes in self.met(job, start)))
+
     def free_for(self, job: Job, nodes: Iterable[int], running: Iterable[int] | None = None) -> dict[int, int]:
         """Return the processors of nodes that a job can use if these jobs are running, by default those that are."""
         numbers = self.running if running is None else running
@@ -1199,7 +1214,7 @@ class Machine:
             if self.is_limited(job):
                 continue
             tested = True
-            usable = self.suitable(job, self.nodes_for(job)) - shut
+            usable = self.suitable(job, self.left_for(job, math.floor(now))) - shut
             if job.partition in closed:
                 continue
             clear = usable - self.dirty(now)
@@ -1254,12 +1269,18 @@ class Machine:
         Return the start of a job in a cycle, the nodes that it may use then, and those that it would get.
 
         The first value is whether its partition had as many nodes as it needs. The job is tested from now on, and again
-        from later times at which nodes are no longer reserved.
+        from later times at which nodes are no longer reserved, or a window has ended. A window of all nodes of the
+        partition is skipped at once.
         """
-        cycles, own = self.policy.cycles, self.nodes_for(job)
+        cycles, members = self.policy.cycles, self.nodes_for(job)
         counts, moments = False, [float(clock)]
         while moments:
             earliest = moments.pop()
+            while ends := [one[1] for one in self.met(job, earliest) if one[2] >= members and one[1] < math.inf]:
+                earliest = min(ends)
+            own = self.left_for(job, earliest)
+            if earliest >= table[-1].end:
+                return counts or len(own) >= job.least_nodes(), math.inf, set(), set()
             during = [slot for slot in table if slot.end > earliest and slot.begin <= earliest + job.planned]
             usable = own.intersection(*(slot.nodes for slot in during))
             # The first change after which nodes are available that are not now, and that begins during the job.
@@ -1270,6 +1291,10 @@ class Machine:
                 if (number == 0 or ahead[number - 1].begin <= earliest + job.planned) and own & after.nodes - common:
                     later = slot.end
                     break
+            if self.met(job, earliest):
+                end = min(until for _, until, _ in self.maintenance if until >= earliest)
+                again = cycles.slot(end + cycles.resolution - 1) + 1 if end < math.inf else math.inf
+                later = min(later, again if again < table[-1].end else math.inf)
             if later < math.inf:
                 moments.append(later)
             if len(usable) < job.least_nodes():
@@ -1548,7 +1573,8 @@ def simulate_centres(jobs: list[Job], machines: list[Machine], rule: str) -> lis
     per_event = machines[0].policy.event_order == "per-event"
     coming = sorted((job for job in jobs if job.after < 0 and not job.needs), key=lambda job: (job.submit, job.number))
     over: set[int] = set()  # jobs that ended or left the queue
-    window_ends = [sorted(until for _, until, _ in machine.policy.unavailable) for machine in machines]
+    policies = [machine.policy for machine in machines]
+    window_ends = [sorted(until for _, until, _ in [*one.unavailable, *one.maintenance]) for one in policies]
     now = -math.inf
     while coming or any(one.running or one.queue or one.leaving or one.away for one in machines):
         moments = [job.submit for job in coming[:1]] + [ends[0] for ends in window_ends if ends]

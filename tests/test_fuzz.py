@@ -40,7 +40,7 @@ OFTEN: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
     ),
     "nodes": (
         {"backfill": "slurm", "nodes": "partitions"},
-        ("scheduler_parameters", "order", "limits", "priority", "prediction", "estimates"),
+        ("scheduler_parameters", "order", "limits", "priority", "prediction", "estimates", "unavailable"),
     ),
     "windows of cycles on nodes": (
         {"backfill": "slurm", "nodes": "partitions", "scheduler_parameters": "bf_window"},
@@ -48,7 +48,7 @@ OFTEN: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
     ),
     "resources of nodes": (
         {"backfill": "slurm", "nodes": "resources"},
-        ("scheduler_parameters", "order", "limits", "priority", "column cancelled_after", "column depends_on"),
+        ("scheduler_parameters", "order", "limits", "column cancelled_after", "column depends_on", "unavailable"),
     ),
     "numbers": (
         {}, ("allocation", "order", "backfill", "unavailable", "places", "runtime", "penalty", "efficiency")

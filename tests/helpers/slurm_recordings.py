@@ -43,6 +43,9 @@ OTHERS = ("slurm.conf", "qos.txt", "assoc.txt", "sprio.txt")
 #: The usage before a trace, if earlier jobs made some: a line with the time, then the output of sshare.
 USAGE = "sshare_before.txt"
 
+#: The output of `scontrol show res`, if there were reservations.
+RESERVATIONS = "res.txt"
+
 #: The line of sdiag with the start of its statistics, seconds since 1970.
 _SINCE = re.compile(r"Data since.*\((\d+)\)")
 
@@ -73,8 +76,9 @@ def _needed(run: Path) -> Iterator[tuple[str, str]]:
         "sacct.txt",
         "".join("|".join(row) + "\n" for row in [COLUMNS, *([one.get(name, "") for name in COLUMNS] for one in rows)]),
     )
-    for name in OTHERS:
-        yield name, (run / name).read_text()
+    for name in (*OTHERS, RESERVATIONS):
+        if name in OTHERS or (run / name).exists():
+            yield name, (run / name).read_text()
     if (run / USAGE).exists():
         time, *table = (run / USAGE).read_text().splitlines()
         used = csv.DictReader(table, delimiter="|")
@@ -146,7 +150,9 @@ def read_run(folder: Path) -> Recording:
     if before.exists():
         usage = folder / "usage.txt"
         usage.write_text(before.read_text().partition("\n")[2])
-    site = read_site(folder / "slurm.conf", qos=folder / "qos.txt", associations=folder / "assoc.txt", usage=usage)
+    reservations = folder / RESERVATIONS if (folder / RESERVATIONS).exists() else None
+    others = {"qos": folder / "qos.txt", "associations": folder / "assoc.txt", "reservations": reservations}
+    site = read_site(folder / "slurm.conf", **others, usage=usage)
     imported = import_sacct(str(folder / "sacct.txt"), Site(site.processors), join_preempted=True)
     log = folder / "log.parquet"
     write_log(log, imported.fields, imported.header, imported.history)

@@ -102,18 +102,24 @@ def test_nodes_have_gpus_memory_and_weights(folder):
     ]  # fmt: skip
 
 
-def test_partitions_that_share_nodes_are_one_cluster_with_limits_if_nodes_are_reserved(folder):
+def test_nodes_of_a_reservation_are_in_a_window(folder):
+    more = "ReservationName=two StartTime=2026-01-06 EndTime=2026-01-07 Nodes=n[01,03-04],g1,x9 Flags=SPEC_NODES\n"
+    more += "ReservationName=app StartTime=2026-01-06 EndTime=2026-01-07 Nodes=(null) Licenses=app:3 Flags=ANY_NODES\n"
+    (folder / "res.txt").write_text(RESERVATIONS + more)
     site = read_site(folder / "slurm.conf", qos=folder / "qos.txt", reservations=folder / "res.txt")
     assert (site.processors, site.nodes) == (4 * 32 + 2 * 32, 6)
-    assert site.options["clusters"] == [
-        {
-            "partition": ["cpu", "long"],
-            "processors": 128,
-            "resources": {"memory": 256000},
-            "limits": {"qos": {"long": LONG}, "partition": {"long": LONG}},
-        },
-        {"partition": "gpu", "processors": 64, "resources": {"gpus": 8, "memory": 128000}},
+    assert site.options["unavailable"] == [
+        {"from": "2026-01-05T08:00:00", "until": "2026-01-05T20:00:00", "nodes": "1-2"},
+        {"from": "2026-01-06", "until": "2026-01-07", "nodes": "1,3-5"},
     ]
+    assert site.options["nodes"] == read_site(folder / "slurm.conf").options["nodes"]
+    Scheduler.of("site", site.options)
+    notes = {note.text: note for note in site.notes if note.name.startswith("Reservation")}
+    assert list(notes) == [
+        "maint n[01-02] (2 nodes of partitions)", "two n[01,03-04],g1,x9 (4 nodes of partitions)",
+        "app (null) (0 nodes of partitions)",
+    ]  # fmt: skip
+    assert [note.treatment.simulated for note in notes.values()] == ["yes", "partly", "no"]
 
 
 @pytest.mark.parametrize(
@@ -262,15 +268,6 @@ def test_the_interval_turns_cycles_off_or_is_a_number(folder):
     (folder / "slurm.conf").write_text(f"{text}soon\n")
     with pytest.raises(SwflowError, match=r"slurm.conf:3: bf_interval=soon; expected a whole number"):
         read_site(folder / "slurm.conf")
-
-
-def test_a_reservation_of_one_machine_is_an_unavailable_window(folder):
-    (folder / "slurm.conf").write_text("NodeName=n[1-4] CPUs=32\nPartitionName=all Nodes=ALL\n")
-    site = read_site(folder / "slurm.conf", reservations=folder / "res.txt")
-    assert site.options["unavailable"] == [
-        {"from": "2026-01-05T08:00:00", "until": "2026-01-05T20:00:00", "processors": 64}
-    ]
-    assert "nodes" not in site.options
 
 
 def test_every_option_is_listed_with_its_place_and_effect(folder):

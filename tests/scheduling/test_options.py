@@ -34,6 +34,10 @@ def window(begin: Any = 0, until: Any = 10, processors: Any = 1) -> dict[str, An
     return {"unavailable": [{"from": begin, "until": until, "processors": processors}]}
 
 
+def nodes_away(nodes: Any, **more: Any) -> dict[str, Any]:
+    return {"unavailable": [{"from": 0, "until": 10, "nodes": nodes, **more}]}
+
+
 #: Wrong options and their errors; the first word of an error is the option.
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"order": 5}, "order: 5; expected the name of an order or a formula"),
@@ -84,10 +88,11 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"nodes": [{"count": 2, "processors": 1, "partition": [True]}]}, "nodes: partition: True; expected a name"),
     ({"nodes": [{"count": 70_000, "processors": 1}]}, "nodes: 70,000 nodes; expected at most 65,536"),
     ({"nodes": [{"count": 2, "processors": 1}]}, "nodes: only backfill slurm with allocation count and no clusters"),
-    (
-        {"nodes": [{"count": 2, "processors": 1}], "backfill": "slurm", **window()},
-        "nodes: nodes are always available",
-    ),
+    (nodes_away("2"), "unavailable: the machine has no nodes; give the option nodes, or processors in each window"),
+    (nodes_away("1-2,0"), "unavailable: nodes: '1-2,0'; expected positions of nodes from 1 on, such as 5-8,11"),
+    (nodes_away("n3"), "unavailable: nodes: 'n3'; expected positions of nodes from 1 on"),
+    (nodes_away("3-2"), "unavailable: nodes: '3-2'; expected positions of nodes from 1 on"),
+    (nodes_away(2, processors=1), "expected processors or nodes, and not both"),
     ({"order": "log", "prediction": "system"}, "prediction: the recorded schedule (order log) is not planned"),
     ({"order": "log", "backfill": "easy"}, "backfill: the recorded schedule (order log) is not planned"),
     ({"places": True}, "places: processors are not numbered with allocation count"),

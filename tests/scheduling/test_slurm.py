@@ -363,6 +363,43 @@ def test_jobs_take_nodes_of_the_lowest_weight_first():
     assert starts_on_nodes([(1, 50, 50, 3, None), (2, 50, 50, 2, None)], nodes) == [1, 51]
 
 
+def test_no_job_runs_into_a_window_of_its_nodes():
+    # The first job needs both nodes, and would run until 61; it closes no node to the others. The second one has the
+    # other node, and the third ends before the window.
+    away = {"unavailable": [{"from": 50, "until": 80, "nodes": 1}]}
+    jobs = [(1, 10, 60, 4, None), (2, 10, 60, 2, None), (3, 10, 40, 2, None)]
+    nodes = [{"count": 2, "processors": 2}]
+    assert starts_on_nodes(jobs, nodes, **away) == [80, 2, 3]
+    # On the last processors, which are those of both nodes.
+    away = {"unavailable": [{"from": 50, "until": 80, "processors": 4}]}
+    assert starts_on_nodes(jobs, nodes, **away) == [80, 90, 3]
+
+
+def test_jobs_wait_for_the_end_of_a_window_of_all_nodes():
+    # The second job closes no nodes, so that the third starts at once. The fourth would run into the window, too, and
+    # comes after the second one. Node 1 is drained by a window without an end.
+    nodes, away = [{"count": 2, "processors": 2}], {"from": 50, "until": 80, "nodes": "1-2"}
+    jobs = [(1, 40, 40, 1, None), (2, 10, 60, 2, None), (3, 10, 30, 1, None), (4, 10, 48, 3, None)]
+    assert starts_on_nodes(jobs, nodes, unavailable=[away]) == [1, 80, 3, 90]
+    assert starts_on_nodes(jobs[:3], nodes, unavailable=[{"from": 0, "until": None, "nodes": 1}]) == [1, 41, 51]
+
+
+@pytest.mark.parametrize(
+    ("window", "message"),
+    [
+        ({"nodes": "2-5"}, "unavailable: nodes: 5; expected positions from 1 to 4"),
+        (
+            {"processors": 1},
+            "unavailable: processors: 1; expected those of whole nodes, of which the last has 2 and all have 8",
+        ),
+    ],
+)
+def test_windows_are_of_nodes(window: dict[str, Any], message: str):
+    nodes = [{"count": 1, "processors": 4}, {"count": 2, "processors": 1}, {"count": 1, "processors": 2}]
+    with pytest.raises(SwflowError, match=message):
+        starts_on_nodes([(1, 1, 1, 1, None)], nodes, unavailable=[{"from": 0, "until": 9} | window])
+
+
 @pytest.mark.parametrize(
     ("nodes", "message"),
     [
@@ -454,9 +491,9 @@ def test_candidates_that_are_taken_first_are_spared_if_the_last_one_suffices():
     assert found["preemptions"].to_list() == [1, 0, 1, 0]
 
 
-def _with_preemption(rng: random.Random) -> cases.Case:
+def _with_preemption(rng: random.Random, windows: bool = False) -> cases.Case:
     """Draw a queue on nodes whose jobs preempt each other."""
-    case = _with_a_queue(rng, rng.choice([1, 1, 3]), rng.random() < 0.4)
+    case = _with_a_queue(rng, rng.choice([1, 1, 3]), rng.random() < 0.4, windows)
     table, rare = case.table, rng.choice([2, 3, 5])
     table["queue_id"] = [1 + (rng.random() < 1 / rare) for _ in table["queue_id"]]
     table["submit_time"] = sorted(time * rng.choice([1, 1, 5]) for time in table["submit_time"])
@@ -470,7 +507,7 @@ def _with_preemption(rng: random.Random) -> cases.Case:
 def test_queues_with_preemption_have_the_schedule_of_the_slow_simulator():
     preempted = 0
     for seed in range(40):
-        case = _with_preemption(random.Random(f"preemption {seed}"))
+        case = _with_preemption(random.Random(f"preemption {seed}"), windows=seed % 4 == 3)
         found = simulate(case.workload(), Scheduler(**case.options))
         assert not cases.differences(case, found), seed
         preempted += found["preemptions"].sum()
@@ -509,11 +546,11 @@ def test_random_cases_on_nodes_have_the_schedule_of_the_slow_simulator(nodes: st
             done += 1
 
 
-def _with_a_queue(rng: random.Random, users: int = 1, resources: bool = False) -> cases.Case:
+def _with_a_queue(rng: random.Random, users: int = 1, resources: bool = False, windows: bool = False) -> cases.Case:
     """
     Draw jobs that are submitted in a minute to a few nodes, and run for minutes, so that many have reservations.
 
-    With several users, cycles test some jobs of each. Nodes and jobs may have resources.
+    With several users, cycles test some jobs of each. Nodes and jobs may have resources, and windows.
     """
     nodes = [cases._group(cases.new_site(rng), True, resources) for _ in range(rng.randint(2, 4))]
     sizes, of_partition = cases._nodes(nodes)
@@ -541,6 +578,10 @@ def _with_a_queue(rng: random.Random, users: int = 1, resources: bool = False) -
     options = {name: one.default for name, one in OPTIONS.items()}
     order = rng.choice(["fcfs", "saf"])
     options |= {"backfill": "slurm", "order": order, "nodes": nodes, "scheduler_parameters": parameters}
+    if windows:
+        times = [(begin, begin + rng.choice([5, 40, 200])) for begin in rng.sample(range(-20, 400), rng.randint(1, 5))]
+        drawn = [cases._window_on(rng, {"from": begin, "until": until}, sizes) for begin, until in times]
+        options["unavailable"] = tuple(drawn)
     if resources:
         of_nodes = cases.node_units(nodes)
         for name in cases.RESOURCES:
@@ -556,10 +597,12 @@ def _with_a_queue(rng: random.Random, users: int = 1, resources: bool = False) -
     return cases.Case(table, Machine.of(sum(sizes)), options, {}, epoch)
 
 
-@pytest.mark.parametrize(("users", "resources"), [(1, False), (3, False), (1, True)])
+@pytest.mark.parametrize(
+    ("users", "resources", "windows"), [(1, False, False), (3, False, False), (1, True, False), (2, True, True)]
+)
 @pytest.mark.parametrize("seed", [*(f"queue {number}" for number in range(40)), "more 36", "more 172"])
-def test_queues_on_nodes_have_the_schedule_of_the_slow_simulator(seed: str, users: int, resources: bool):
-    case = _with_a_queue(random.Random(seed), users, resources)
+def test_queues_on_nodes_have_the_schedule_of_the_slow_simulator(seed: str, users: int, resources: bool, windows: bool):
+    case = _with_a_queue(random.Random(seed), users, resources, windows)
     assert not cases.differences(case, simulate(case.workload(), Scheduler(**case.options)))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from helpers.slurm_recordings import COLUMNS, OTHERS, USAGE, compare, interval, runs_in, unpack
+from helpers.slurm_recordings import COLUMNS, OTHERS, RESERVATIONS, USAGE, compare, interval, runs_in, unpack
 
 #: Fractions of a second by which each run is simulated earlier or later than recorded.
 PHASES = 3
@@ -17,7 +17,7 @@ INSIDE = (
     "builtin", "backfill", "backfill-default", "size", "small-first", "qos", "partitions", "begin", "fair-share",
     "fair-tree", "fair-tree-deep", "backfill-minute", "backfill-window", "backfill-test", "backfill-user",
     "overlapping", "user-limits", "account-limits", "qos-limits", "gpus", "weights", "preempt-qos", "preempt-exempt",
-    "run-minutes", "initial-usage", "features", "requested-nodes", "mixed", "everything", "site",
+    "run-minutes", "initial-usage", "maintenance", "features", "requested-nodes", "mixed", "everything", "site",
 )  # fmt: skip
 
 
@@ -50,9 +50,9 @@ def test_priorities_are_those_that_sprio_printed(recordings: Path, trace: str, m
 def test_recordings_name_neither_hosts_nor_paths(tmp_path: Path):
     unpack(tmp_path)
     files = [file for run in runs_in(tmp_path, "*") for file in run.iterdir()]
-    assert {file.name for file in files} - {USAGE} == {"sacct.txt", "sdiag.txt", *OTHERS}
+    assert {file.name for file in files} - {USAGE, RESERVATIONS} == {"sacct.txt", "sdiag.txt", *OTHERS}
     for file in files:
         text = file.read_text()
-        assert "/" not in re.sub("(sched|priority|preempt|gres)/", "", text)
+        assert "/" not in re.sub("(sched|priority|preempt|gres)/|n/a", "", text)
         if file.name == "sacct.txt":
             assert text.splitlines()[0] == "|".join(COLUMNS)

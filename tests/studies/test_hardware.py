@@ -6,6 +6,7 @@ import pytest
 from swflow.errors import SwflowError
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
+from swflow.scheduling.nodes import with_counts
 from swflow.studies.hardware import fitting, hardware_of
 from swflow.studies.variants import Variant, read_nodes, read_processors, read_resource
 
@@ -163,3 +164,21 @@ def test_amounts_that_are_no_size_are_refused(text):
     for read in (read_processors, read_nodes):
         with pytest.raises(SwflowError, match="expected a"):
             read(text)
+
+
+def test_windows_are_of_the_same_nodes_after_a_change():
+    groups = [{"count": 2, "processors": 4}, {"count": 3, "processors": 2}]
+    windows = [
+        {"from": 0, "until": 9, "processors": 14}, {"from": 5, "until": 9, "nodes": "2-3,5"},
+        {"from": 7, "until": None, "nodes": 2},
+    ]  # fmt: skip
+    more, fewer = ([group | {"count": group["count"] + by} for group in groups] for by in (1, -1))
+    assert with_counts({"nodes": groups, "unavailable": windows, "order": "sjf"}, more) == {
+        "order": "sjf", "nodes": more, "unavailable": [
+            {"from": 0, "until": 9, "nodes": "1-7"}, {"from": 5, "until": 9, "nodes": "2,4,6"},
+            {"from": 7, "until": None, "nodes": "2"},
+        ],
+    }  # fmt: skip
+    left = with_counts({"nodes": groups, "unavailable": windows}, fewer)["unavailable"]
+    assert [one["nodes"] for one in left] == ["1-3", "2"]
+    assert with_counts({"nodes": groups}, [groups[0], groups[1] | {"count": 0}]) == {"nodes": groups[:1]}

@@ -14,6 +14,7 @@ from swflow.errors import SwflowError
 from swflow.jobs.table import Workload
 from swflow.log.imported import names_of
 from swflow.log.site import CLUSTERS
+from swflow.scheduling.nodes import with_counts
 from swflow.scheduling.scheduler import LOG, Scheduler
 from swflow.scheduling.simulate import simulate
 from swflow.workload.models.fit_measures import kolmogorov_smirnov
@@ -48,7 +49,7 @@ def _size(options: Options, workload: Workload, value: float) -> Options | None:
         scaled = [one | {"processors": math.ceil(value * one["processors"])} for one in options[CLUSTERS]]
         return options | {CLUSTERS: scaled}
     if options.get("nodes"):
-        return options | {"nodes": [one | {"count": math.ceil(value * one["count"])} for one in options["nodes"]]}
+        return with_counts(options, [one | {"count": math.ceil(value * one["count"])} for one in options["nodes"]])
     away = workload.machine.processors - max(widest, math.ceil(value * workload.machine.processors))
     begin = float(workload.jobs["submit_time"].min() or 0.0)  # type: ignore[arg-type]
     window = {"from": begin, "until": None, "processors": away}

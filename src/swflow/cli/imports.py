@@ -274,8 +274,8 @@ def import_site(
     """
     Read the configuration of a Slurm site as a scheduler, which you can edit.
 
-    Partitions become clusters, or limits where they share nodes; the multifactor priority becomes the order. The file
-    lists every option that was read, how it is simulated, and what the simulation leaves out.
+    Partitions become groups of nodes, reservations become windows, and the multifactor priority becomes the order. The
+    file lists every option that was read, how it is simulated, and what the simulation leaves out.
 
     Example: `swflow import site slurm.conf --qos qos.txt -o site.yaml`,
     `swflow whatif sacct.txt --scheduler site.yaml --processors +20%`

@@ -11,6 +11,7 @@ import polars as pl
 from swflow.errors import SwflowError
 from swflow.jobs.table import Workload
 from swflow.log.imported import names_of
+from swflow.scheduling.options import Unavailable, Unchecked, in_ranges, positions_of
 from swflow.scheduling.orders.fair_share import SELECT, Names
 from swflow.scheduling.scheduler import Scheduler
 
@@ -27,6 +28,7 @@ class Nodes:
     allowed: np.ndarray  # int64: the set of each job
     requested: np.ndarray  # int64: the nodes that each job needs at least, at most its processors
     names: tuple[str, ...]  # the partition and constraint of each set, for errors
+    away: np.ndarray  # bool (windows, nodes): the nodes that are unavailable in a window
 
 
 def processors_on(groups: Iterable[Mapping[str, Any]]) -> int:
@@ -58,7 +60,7 @@ def nodes_of(workload: Workload, jobs: pl.DataFrame, scheduler: Scheduler) -> No
     """
     if not scheduler.nodes:
         return None
-    nodes = _groups_for(workload, jobs, scheduler.nodes)
+    nodes = _groups_for(workload, jobs, scheduler.nodes, scheduler.unavailable)
     nowhere = np.flatnonzero(nodes.members.sum(axis=1)[nodes.allowed] == 0)
     if nowhere.size:
         found = nodes.allowed[nowhere[0]]
@@ -83,7 +85,9 @@ def fits_on_nodes(workload: Workload, groups: Sequence[Mapping[str, Any]]) -> pl
     return pl.Series(processors <= most)
 
 
-def _groups_for(workload: Workload, jobs: pl.DataFrame, groups: Sequence[Mapping[str, Any]]) -> Nodes:
+def _groups_for(
+    workload: Workload, jobs: pl.DataFrame, groups: Sequence[Mapping[str, Any]], unavailable: Sequence[Unavailable] = ()
+) -> Nodes:
     """Return the nodes of groups, for the partitions of jobs."""
     names, counts = Names(workload), [group["count"] for group in groups]
     column = jobs["partition_id"] if "partition_id" in jobs.columns else pl.Series([None] * jobs.height, dtype=pl.Int64)
@@ -107,8 +111,9 @@ def _groups_for(workload: Workload, jobs: pl.DataFrame, groups: Sequence[Mapping
             members = np.vstack([members, members[of] & satisfies])
             shown.append(f"{shown[of]} and constraint {texts.get(number, number)!r}")
     resources = [[group.get("resources", {}).get(name, 0) for name in units_on(groups)] for group in groups]
+    sizes = np.repeat([group["processors"] for group in groups], counts)
     return Nodes(
-        np.repeat([group["processors"] for group in groups], counts),
+        sizes,
         np.repeat(np.array(resources, np.int64), counts, axis=0),
         np.repeat([group.get("weight", 1) for group in groups], counts),
         members,
@@ -116,6 +121,7 @@ def _groups_for(workload: Workload, jobs: pl.DataFrame, groups: Sequence[Mapping
         allowed,
         _requested(jobs),
         tuple(shown),
+        np.array([_away(window, sizes) for window in unavailable], np.bool_).reshape(-1, sizes.size),
     )
 
 
@@ -166,6 +172,49 @@ def _requested(jobs: pl.DataFrame) -> np.ndarray:
     return np.clip(nodes, 1, jobs["processors"].to_numpy())
 
 
+def _away(window: Mapping[str, Any], sizes: np.ndarray) -> np.ndarray:
+    """Return which nodes are unavailable in a window: those that it names, or the last ones with its processors."""
+    if "nodes" not in window:
+        last, processors = np.cumsum(sizes[::-1])[::-1], window["processors"]
+        if processors not in last:
+            raise SwflowError(
+                f"unavailable: processors: {processors:,}; expected those of whole nodes, of which the last has "
+                f"{last[-1]:,} and all have {last[0]:,}; or name nodes, such as nodes: 5-8"
+            )
+        return last <= processors
+    positions = np.array(positions_of(str(window["nodes"]), "unavailable: nodes"))
+    if positions.max() > sizes.size:
+        raise SwflowError(f"unavailable: nodes: {positions.max():,}; expected positions from 1 to {sizes.size:,}")
+    return np.isin(np.arange(sizes.size) + 1, positions)
+
+
+def with_counts(options: Unchecked, groups: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """
+    Return options with other counts of their groups of nodes, and windows of the same nodes.
+
+    Groups without nodes are left out. A group of which all nodes are in a window remains in it.
+
+    Examples
+    --------
+    >>> nodes, windows = [{"count": 2, "processors": 4}, {"count": 3, "processors": 4}], [{"nodes": "2,4"}]
+    >>> with_counts({"nodes": nodes, "unavailable": windows}, [nodes[0] | {"count": 1}, nodes[1]])["unavailable"]
+    [{'nodes': '3'}]
+    """
+    counts, windows = [group["count"] for group in options["nodes"]], []
+    sizes = np.repeat([group["processors"] for group in options["nodes"]], counts)
+    for window in options.get("unavailable") or ():
+        away = []
+        for old, group in zip(np.split(_away(window, sizes), np.cumsum(counts)[:-1]), groups, strict=True):
+            away.append(np.full(group["count"], old.all()))
+            away[-1][: old.size] = old[: group["count"]]
+        positions = np.flatnonzero(np.concatenate(away)) + 1
+        if positions.size:
+            times = {key: value for key, value in window.items() if key != "processors"}
+            windows.append({**times, "nodes": in_ranges(positions.tolist())})
+    found = {**options, "nodes": [group for group in groups if group["count"]]}
+    return found | ({"unavailable": windows} if options.get("unavailable") else {})
+
+
 def most_processors(nodes: Nodes, processors: np.ndarray, demands: np.ndarray | None) -> np.ndarray:
     """
     Return how many processors each job could use of the nodes that it may use, if no other job ran.
@@ -178,7 +227,8 @@ def most_processors(nodes: Nodes, processors: np.ndarray, demands: np.ndarray | 
     The job needs half of a GPU per processor, and has four processors of the first node and two of the second.
 
     >>> all_nodes, weights, one = np.ones((1, 2), bool), np.ones(2, int), np.zeros(1, int)
-    >>> two = Nodes(np.array([9, 9]), np.array([[2], [1]]), weights, all_nodes, one, one, one + 1, ("all nodes",))
+    >>> sizes, names = np.array([9, 9]), ("all nodes",)
+    >>> two = Nodes(sizes, np.array([[2], [1]]), weights, all_nodes, one, one, one + 1, names, all_nodes)
     >>> most_processors(two, np.array([8]), np.array([[4]]))
     array([6])
     """

@@ -3,11 +3,13 @@
 import contextlib
 import graphlib
 import math
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import date, datetime
+from itertools import groupby
 from numbers import Integral, Real
-from typing import Any, TypedDict, cast
+from typing import Any, NotRequired, TypedDict, cast
 
 from swflow.errors import SwflowError, require_known, shown, suggest
 from swflow.jobs.machine import checked_resources
@@ -20,8 +22,12 @@ Unchecked = Mapping[str, Any]
 #: The limits of each kind of account: by quantity for every account, and by name for one.
 Limits = Mapping[str, Mapping[str, int | Mapping[str, int]]]
 
-#: Processors that are unavailable: from and until are seconds since the log's start, or days; None never ends.
-Unavailable = TypedDict("Unavailable", {"from": float | str, "until": float | str | None, "processors": int})
+#: Processors, or nodes by position such as 5-8, that are unavailable: from and until are seconds since the log's start,
+#: or days; None never ends.
+Unavailable = TypedDict(
+    "Unavailable",
+    {"from": float | str, "until": float | str | None, "processors": NotRequired[int], "nodes": NotRequired[str]},
+)
 
 
 class Account(TypedDict, total=False):
@@ -223,7 +229,9 @@ class Options:
         default="batch",
     )
     unavailable: tuple[Unavailable, ...] = option(
-        "windows", "Windows in which the processors with the highest numbers are unavailable.", default=()
+        "windows",
+        "Windows in which the processors with the highest numbers are unavailable, or nodes by position: nodes: 5-8.",
+        default=(),
     )
     nodes: tuple[NodeGroup, ...] = option(
         "nodes",
@@ -472,7 +480,8 @@ def schema_of(name: str) -> dict[str, object]:
             return {"type": [option.kind, "null"] if option.optional else option.kind, **known}
         case "windows":
             # Seconds or a day; YAML's days are of no type that JSON knows.
-            return _list_of({"from": {}, "until": {}, "processors": _PROCESSORS}, WINDOW_OPTIONS)
+            own = {"from": {}, "until": {}, "processors": _PROCESSORS, "nodes": {"type": ["string", "integer"]}}
+            return _list_of(own, ("from", "until"))
         case "clusters":
             own = {name: schema_of(name) for name in CLUSTER_OPTIONS if name in OPTIONS}
             fixed = {"processors": _PROCESSORS, "resources": {"type": "object"}, "partition": _PARTITION}
@@ -608,7 +617,10 @@ def _order(value: Any, where: str) -> Any:
 
 
 def _window(window: Any, where: str) -> Unavailable:
-    _require_keys(where, window, WINDOW_OPTIONS, WINDOW_OPTIONS)
+    of_nodes = isinstance(window, Mapping) and "nodes" in window
+    _require_keys(where, window, WINDOW_OPTIONS, ("from", "until", "nodes" if of_nodes else "processors"))
+    if of_nodes and "processors" in window:
+        raise SwflowError(f"{where}: {shown(window)}; expected processors or nodes, and not both")
     begin, begins = _moment(window["from"], f"{where}: from")
     until = None
     if window["until"] is not None:
@@ -616,7 +628,43 @@ def _window(window: Any, where: str) -> Unavailable:
         # Seconds and a day, or days with and without a time zone, compare only when the log's start is known.
         with contextlib.suppress(TypeError):
             require_window(begins, ends, window)
+    if of_nodes:
+        nodes = str(window["nodes"])
+        positions_of(nodes, f"{where}: nodes")
+        return {"from": begin, "until": until, "nodes": nodes}
     return {"from": begin, "until": until, "processors": _whole(window["processors"], f"{where}: processors")}
+
+
+def positions_of(text: str, where: str) -> list[int]:
+    """
+    Return the positions in a list of ranges, from 1 on.
+
+    Examples
+    --------
+    >>> positions_of("2,5-7", "nodes")
+    [2, 5, 6, 7]
+    """
+    found: list[int] = []
+    for part in text.split(","):
+        ends = re.fullmatch(r"(\d{1,6})(?:-(\d{1,6}))?", part.strip())
+        if ends is None or not 1 <= int(ends[1]) <= int(ends[2] or ends[1]):
+            raise SwflowError(f"{where}: {shown(text)}; expected positions of nodes from 1 on, such as 5-8,11")
+        found += range(int(ends[1]), int(ends[2] or ends[1]) + 1)
+    return found
+
+
+def in_ranges(positions: Iterable[int]) -> str:
+    """
+    Return positions as a list of ranges.
+
+    Examples
+    --------
+    >>> in_ranges([7, 2, 5, 6])
+    '2,5-7'
+    """
+    runs = groupby(enumerate(sorted(positions)), lambda one: one[1] - one[0])
+    ends = [(run[0][1], run[-1][1]) for run in (list(run) for _, run in runs)]
+    return ",".join(f"{first}-{last}" if last > first else str(first) for first, last in ends)
 
 
 def require_window(begin: Any, until: Any, window: Unavailable) -> None:

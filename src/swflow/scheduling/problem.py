@@ -325,7 +325,6 @@ def prepare(workload: Workload, scheduler: Scheduler) -> Problem:
         If the workload is not what `swflow.jobs.table.check_workload` demands, or does not fit into the memory.
     """
     name, resources = workload.name, _resources_at(workload, scheduler)
-    windows = _windows_in_seconds(scheduler.unavailable, workload.header)
     moldable = scheduler.shapes != "requested"
     sizes = _sizes(workload, scheduler)
     table = without_status(workload.jobs, scheduler.without_status, name)
@@ -347,13 +346,15 @@ def prepare(workload: Workload, scheduler: Scheduler) -> Problem:
     columns = _columns(jobs, shapes if scheduler.shapes == "submit" else None, ownership.owners, named)
     moves = dependencies is not None or scheduler.preemption is not None
     orders = _orders(scheduler, ownership, columns, tuple(named), moves)
+    nodes = nodes_of(workload, table, scheduler)
+    windows = _windows_in_seconds(scheduler.unavailable, workload.header, nodes)
     machines = [
         Machine(size, *of_queue, windows, limits, counted)
         for size, of_queue, limits, counted in zip(sizes, orders, ownership.limits, resources, strict=True)
     ]
     return Problem(
         jobs, scheduler, tuple(machines), shapes, sharing, ownership.owners, dependencies, name, table,
-        cancelled_after, columns.slots, nodes_of(workload, table, scheduler), preempting_of(workload, table, scheduler),
+        cancelled_after, columns.slots, nodes, preempting_of(workload, table, scheduler),
         header_number(workload.header, "UnixStartTime") or 0,
     )  # fmt: skip
 
@@ -484,7 +485,9 @@ def _attributes(table: pl.DataFrame) -> np.ndarray:
     return known.to_numpy(order="c")
 
 
-def _windows_in_seconds(unavailable: Iterable[Unavailable], header: Mapping[str, list[str]]) -> tuple[Window, ...]:
+def _windows_in_seconds(
+    unavailable: Iterable[Unavailable], header: Mapping[str, list[str]], nodes: Nodes | None
+) -> tuple[Window, ...]:
     """Return the windows in seconds from the log's start; one without an end lasts for ever."""
     from swflow.log.swf import parse_moment, seconds_since_start
 
@@ -494,11 +497,12 @@ def _windows_in_seconds(unavailable: Iterable[Unavailable], header: Mapping[str,
         return seconds_since_start(header, parse_moment(value, f"unavailable: {key}"))
 
     windows = []
-    for window in unavailable:
+    for number, window in enumerate(unavailable):
         begin = seconds(window["from"], "from")
         until = math.inf if window["until"] is None else seconds(window["until"], "until")
         require_window(begin, until, window)
-        windows.append((begin, until, int(window["processors"])))
+        away = window["processors"] if nodes is None else int(nodes.sizes[nodes.away[number]].sum())
+        windows.append((begin, until, away))
     return tuple(windows)
 
 

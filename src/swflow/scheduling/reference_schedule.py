@@ -102,7 +102,9 @@ def conventions(workload: Workload, scheduler: Scheduler) -> list[str]:
     if scheduler.allocation == "threshold":
         lines.append(f"Limit of a node's penalty: {scheduler.sharing_limit:g}")
     lines += [
-        f"Unavailable: {window['processors']} processors from {window['from']} until {window['until']}"
+        "Unavailable: "
+        + (f"nodes {window['nodes']}" if "nodes" in window else f"{window['processors']} processors")
+        + f" from {window['from']} until {window['until']}"
         for window in scheduler.unavailable
     ]
     if scheduler.clusters:

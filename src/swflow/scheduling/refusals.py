@@ -97,8 +97,8 @@ def _unsupported(one: "Scheduler") -> _Conflicts:
         )
     if one.nodes and (one.backfill != "slurm" or one.clusters):
         yield "nodes backfill clusters", "only backfill slurm with allocation count and no clusters uses them"
-    if one.nodes and one.unavailable:
-        yield "nodes unavailable", "nodes are always available; leave one of them out"
+    if not one.nodes and any("nodes" in window for window in one.unavailable):
+        yield "unavailable nodes", "the machine has no nodes; give the option nodes, or processors in each window"
     if one.preemption is not None and not one.nodes:
         yield "preemption nodes", "only jobs on nodes are preempted; give nodes, or leave it out"
     if one.preemption is not None and one.prediction == "system":

@@ -10,7 +10,7 @@ from swflow.jobs.machine import MOST_PROCESSORS, Machine
 from swflow.jobs.table import Workload
 from swflow.log.imported import names_of
 from swflow.log.site import PER_NODE, SITE, node_of, peaks_of
-from swflow.scheduling.nodes import fits_on_nodes, processors_on, units_on
+from swflow.scheduling.nodes import fits_on_nodes, processors_on, units_on, with_counts
 from swflow.scheduling.options import Unchecked
 from swflow.scheduling.orders.fair_share import Names
 from swflow.studies.variants import Change, Variant
@@ -85,8 +85,8 @@ def _in_nodes(options: Unchecked, machine: Machine, what: str, change: Change, w
         group["count"] += added
     if min(one["count"] for one in chosen) < 0 or all(one["count"] == 0 for one in chosen):
         raise SwflowError(f"{where} has {sum(one['count'] for one in options['nodes']):,} nodes; expected to keep some")
-    kept = [group for group in groups if group["count"]]
-    return {**options, "nodes": kept}, _of_nodes(kept, machine)
+    changed = with_counts(options, groups)
+    return changed, _of_nodes(changed["nodes"], machine)
 
 
 def _change_units(groups: Sequence[dict[str, Any]], change: Change, where: str) -> None:

@@ -13,10 +13,10 @@ from typing import Any, Literal, NamedTuple
 import yaml
 
 from swflow.errors import SwflowError
-from swflow.log.site import CLUSTERS, SITE
-from swflow.log.slurm.conf import Node, SlurmConf, SlurmPartition, Value, read_slurm_conf
+from swflow.log.site import SITE
+from swflow.log.slurm.conf import Node, SlurmConf, SlurmPartition, Value, expand_hosts, read_slurm_conf
 from swflow.log.slurm.tables import Row, SlurmReservation, read_reservations, read_table
-from swflow.scheduling.options import SCHEDULER_PARAMETERS
+from swflow.scheduling.options import SCHEDULER_PARAMETERS, in_ranges
 
 #: How options are simulated, by name.
 _OPTIONS = Path(__file__).with_name("options.yaml")
@@ -87,23 +87,17 @@ def read_site(
     )
     windows = [] if reservations is None else read_reservations(reservations)
     used = [] if usage is None else read_table(usage, "sshare -a -l -P", ["account", "user", "rawusage"])
-    groups = _groups(slurm.partitions)
+    serving = _serving(slurm)
     enforced = _enforces_limits(slurm)
     limits = _limits(levels, members) if enforced else {}
     obeyed = levels if enforced else []
     has_minutes = any(_run_minutes(row) for row in (*obeyed, *(members if enforced else [])))
     options: dict[str, Any] = _order(slurm, levels, has_minutes) | _backfill(slurm)
-    names = [name for group in groups for name in group.nodes]
-    if not windows:
-        options["nodes"] = _node_groups(slurm)
-        options["preemption"] = _preemption(slurm, levels)
-        limits["partition"] = _partition_limits(slurm.partitions, {}, obeyed)
-    elif len(groups) > 1:
-        clusters = [_cluster(group, slurm, obeyed, limits) for group in groups]
-        options |= {"dispatch": "partition", CLUSTERS: clusters}
-    else:
-        limits["partition"] = _partition_limits(groups[0].partitions, _sizes(groups[0], slurm), obeyed)
-        options |= {"resources": _resources(names, slurm), "unavailable": [_window(window) for window in windows]}
+    options |= {"nodes": _node_groups(slurm, serving), "preemption": _preemption(slurm, levels)}
+    numbers = {name: number for number, name in enumerate(serving, 1)}
+    away = [[numbers[name] for name in _reserved(window) if name in numbers] for window in windows]
+    options["unavailable"] = [_window(one, nodes) for one, nodes in zip(windows, away, strict=True) if nodes]
+    limits["partition"] = _partition_limits(slurm.partitions, obeyed)
     options["limits"] = _without_empty(limits)
     has_shares = "fair_share_of" in options.get("priority", {})
     options["accounts"] = _accounts(members, has_shares) if has_shares or "group" in limits else {}
@@ -113,42 +107,17 @@ def read_site(
         *_conf_notes(slurm, levels),
         *_row_notes("QOS", levels),
         *_row_notes("Assoc", members),
-        *_window_notes(windows),
+        *map(_window_note, windows, away),
     ]
     if used and not has_shares:
         unused = Treatment("no", "there is no weight of fair share")
         notes.append(Note("Usage.RawUsage", used[0].text("rawusage"), str(used[0].place), unused))
-    return SlurmSite(_processors(names, slurm.nodes), len(names), _without_empty(options), notes)
+    processors = sum(slurm.nodes[name].cpus for name in serving)
+    return SlurmSite(processors, len(serving), _without_empty(options), notes)
 
 
 def _without_empty(content: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in content.items() if value}
-
-
-class _Group(NamedTuple):
-    """Partitions that share nodes, directly or through others, and their nodes."""
-
-    partitions: tuple[SlurmPartition, ...]
-    nodes: tuple[str, ...]
-
-
-def _groups(partitions: Iterable[SlurmPartition]) -> list[_Group]:
-    """Return the partitions in groups without common nodes; partitions without nodes are left out."""
-    groups: list[_Group] = []
-    for one in partitions:
-        if not one.nodes:
-            continue
-        joined = [group for group in groups if not set(one.nodes).isdisjoint(group.nodes)]
-        names = tuple(dict.fromkeys([*(name for group in joined for name in group.nodes), *one.nodes]))
-        merged = _Group((*(part for group in joined for part in group.partitions), one), names)
-        groups = (
-            [merged if group is joined[0] else group for group in groups if group not in joined[1:]]
-            if joined
-            else [*groups, merged]
-        )
-    if not groups:
-        raise SwflowError("no partition has nodes that are up; expected a slurm.conf with NodeName and PartitionName")
-    return groups
 
 
 def _order(slurm: SlurmConf, levels: Sequence[Row], has_minutes: bool) -> dict[str, Any]:
@@ -279,72 +248,43 @@ def _preempt_mode(slurm: SlurmConf, text: str) -> str:
     return "cancel" if {"REQUEUE", "CANCEL"} & {*words} else "off"
 
 
-def _node_groups(slurm: SlurmConf) -> list[dict[str, Any]]:
-    """Return the nodes of partitions, in their order: the consecutive ones that are alike as groups."""
+def _serving(slurm: SlurmConf) -> dict[str, list[str]]:
+    """Return the partitions of each node that is in one, in the order of the nodes."""
     serving: dict[str, list[str]] = {name: [] for name in slurm.nodes}
     for one in slurm.partitions:
         for name in one.nodes:
             serving[name].append(one.name)
-    used = {name: node for name, node in slurm.nodes.items() if serving[name]}
-    several = len({tuple(serving[name]) for name in used}) > 1
-    weighted = len({node.weight for node in used.values()}) > 1
+    serving = _without_empty(serving)
+    if not serving:
+        raise SwflowError("no partition has nodes that are up; expected a slurm.conf with NodeName and PartitionName")
+    return serving
+
+
+def _node_groups(slurm: SlurmConf, serving: Mapping[str, list[str]]) -> list[dict[str, Any]]:
+    """Return the nodes of partitions, in their order: the consecutive ones that are alike as groups."""
+    several = len({tuple(names) for names in serving.values()}) > 1
+    weighted = len({slurm.nodes[name].weight for name in serving}) > 1
     kinds = [
-        {"processors": node.cpus}
-        | _without_empty({"resources": _resources([name], slurm)})
-        | ({"weight": node.weight} if weighted else {})
-        | _without_empty({"features": sorted(node.features)})
-        | ({"partition": serving[name]} if several else {})
-        for name, node in used.items()
+        {"processors": slurm.nodes[name].cpus}
+        | _without_empty({"resources": _resources(slurm.nodes[name], slurm)})
+        | ({"weight": slurm.nodes[name].weight} if weighted else {})
+        | _without_empty({"features": sorted(slurm.nodes[name].features)})
+        | ({"partition": partitions} if several else {})
+        for name, partitions in serving.items()
     ]
     return [{"count": len(list(alike)), **kind} for kind, alike in groupby(kinds)]
 
 
-def _cluster(group: _Group, slurm: SlurmConf, levels: Sequence[Row], common: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the cluster of partitions that share nodes."""
-    names = [one.name for one in group.partitions]
-    limits = _partition_limits(group.partitions, _sizes(group, slurm), levels)
-    return _without_empty({
-        "partition": names[0] if len(names) == 1 else names,
-        "processors": _processors(group.nodes, slurm.nodes),
-        "resources": _resources(group.nodes, slurm),
-        "limits": {**common, "partition": limits} if limits else {},
-    })  # fmt: skip
+def _resources(node: Node, slurm: SlurmConf) -> dict[str, int]:
+    """Return the GPUs of a node, and its memory (MB) where Slurm allocates it."""
+    has_memory = "MEMORY" in slurm.text("SelectTypeParameters").upper()
+    return _without_empty({"gpus": node.gpus, "memory": has_memory and node.memory})
 
 
-def _processors(names: Iterable[str], nodes: Mapping[str, Node]) -> int:
-    return sum(nodes[name].cpus for name in names)
-
-
-def _resources(names: Sequence[str], slurm: SlurmConf) -> dict[str, int]:
-    """Return the GPUs of nodes, and their memory (MB) where Slurm allocates it."""
-    resources = {"gpus": sum(slurm.nodes[name].gpus for name in names)}
-    if "MEMORY" in slurm.text("SelectTypeParameters").upper():
-        resources["memory"] = sum(slurm.nodes[name].memory for name in names)
-    return _without_empty(resources)
-
-
-def _sizes(group: _Group, slurm: SlurmConf) -> dict[str, int]:
-    """Return the processors of the partitions that have a part of the nodes."""
-    parts = (one for one in group.partitions if len(one.nodes) < len(group.nodes))
-    return {one.name: _processors(one.nodes, slurm.nodes) for one in parts}
-
-
-def _partition_limits(
-    partitions: Iterable[SlurmPartition], sizes: Mapping[str, int], levels: Sequence[Row]
-) -> dict[str, dict[str, int]]:
-    """Return the limits of partitions: those of their QOS, and of their processors the ``sizes``."""
+def _partition_limits(partitions: Iterable[SlurmPartition], levels: Sequence[Row]) -> dict[str, dict[str, int]]:
+    """Return the limits of partitions: those of their QOS."""
     qos = {row.text("name"): row for row in levels}
-    limits: dict[str, dict[str, int]] = {}
-    for one in partitions:
-        own = {"processors": sizes[one.name]} if one.name in sizes else {}
-        row = qos.get(one.text("QOS"))
-        if row is not None:
-            of_qos = _qos_limits(row)
-            if "processors" in of_qos:
-                of_qos["processors"] = min(of_qos["processors"], own.get("processors", of_qos["processors"]))
-            own |= of_qos
-        limits |= {one.name: own} if own else {}
-    return limits
+    return _without_empty({one.name: _qos_limits(qos[one.text("QOS")]) for one in partitions if one.text("QOS") in qos})
 
 
 def _enforces_limits(slurm: SlurmConf) -> bool:
@@ -416,8 +356,13 @@ def _association_limits(members: Sequence[Row]) -> dict[str, dict[str, dict[str,
     return limits
 
 
-def _window(window: SlurmReservation) -> dict[str, Any]:
-    """Return the unavailable window of a reservation."""
+def _reserved(window: SlurmReservation) -> list[str]:
+    """Return the nodes of a reservation, which may have licenses only."""
+    return [] if window.nodes == "(null)" else expand_hosts(window.nodes, window.place)
+
+
+def _window(window: SlurmReservation, nodes: Sequence[int]) -> dict[str, Any]:
+    """Return the window in which the nodes of a reservation, by position, are unavailable."""
     for text in (window.start, window.end):
         try:
             datetime.fromisoformat(text)
@@ -425,7 +370,7 @@ def _window(window: SlurmReservation) -> dict[str, Any]:
             raise SwflowError(
                 f"{window.place}: {window.name}: {text!r}; expected a time such as 2026-01-31T08:00:00"
             ) from None
-    return {"from": window.start, "until": window.end, "processors": window.processors}
+    return {"from": window.start, "until": window.end, "nodes": in_ranges(nodes)}
 
 
 def _conf_notes(slurm: SlurmConf, levels: Sequence[Row]) -> list[Note]:
@@ -479,13 +424,10 @@ def _row_notes(kind: str, rows: Sequence[Row]) -> list[Note]:
     ]  # fmt: skip
 
 
-def _window_notes(windows: Sequence[SlurmReservation]) -> list[Note]:
-    known = treatments()
-    return [
-        Note(name := "Reservation.MAINT" if "MAINT" in window.flags else "Reservation.other",
-             f"{window.name} {window.processors} CPUs", str(window.place), _treatment(name, known))
-        for window in windows
-    ]  # fmt: skip
+def _window_note(window: SlurmReservation, nodes: Sequence[int]) -> Note:
+    name = "Reservation.MAINT" if "MAINT" in window.flags else "Reservation.other"
+    treatment = _treatment(name, treatments()) if nodes else Treatment("no", "it has no node of a partition")
+    return Note(name, f"{window.name} {window.nodes} ({len(nodes)} nodes of partitions)", str(window.place), treatment)
 
 
 def site_yaml(site: SlurmSite, sources: Sequence[str | Path]) -> str:

@@ -69,18 +69,18 @@ def read_table(path: str | Path, command: str, needed: Sequence[str]) -> list[Ro
 
 @dataclass(frozen=True)
 class SlurmReservation:
-    """A reservation: its name, start and end as printed, processors and flags."""
+    """A reservation: its name, start, end and nodes as printed, and its flags."""
 
     name: str
     start: str
     end: str
-    processors: int
+    nodes: str
     flags: tuple[str, ...]
     place: Place
 
 
 def read_reservations(path: str | Path) -> list[SlurmReservation]:
-    """Read the output of ``scontrol show res``; raise `SwflowError` if a reservation lacks its start, end or size."""
+    """Read the output of ``scontrol show res``; raise `SwflowError` if a reservation lacks its start, end or nodes."""
     path = Path(path)
     text = read_file(path)
     if text.strip().lower().startswith("no reservations"):
@@ -93,15 +93,11 @@ def read_reservations(path: str | Path) -> list[SlurmReservation]:
     for block, end in zip(blocks, ends, strict=True):
         place = Place(path, text.count("\n", 0, block.start()) + 1)
         pairs = dict(re.findall(r"(\w+)=(\S*)", text[block.start() : end]))
-        cpus = re.search(r"\bcpu=(\d+)", pairs.get("TRES", "") + text[block.start() : end])
-        size = int(cpus[1]) if cpus else int(pairs["CoreCnt"]) if pairs.get("CoreCnt", "").isdecimal() else 0
-        if "StartTime" not in pairs or "EndTime" not in pairs or size < 1:
-            raise SwflowError(
-                f"{place}: {pairs['ReservationName']}: expected StartTime, EndTime and CoreCnt or TRES=cpu="
-            )
+        if not {"StartTime", "EndTime", "Nodes"} <= pairs.keys():
+            raise SwflowError(f"{place}: {pairs['ReservationName']}: expected StartTime, EndTime and Nodes")
         found.append(
             SlurmReservation(
-                pairs["ReservationName"], pairs["StartTime"], pairs["EndTime"], size,
+                pairs["ReservationName"], pairs["StartTime"], pairs["EndTime"], pairs["Nodes"],
                 tuple(filter(None, pairs.get("Flags", "").split(","))),
                 place,
             )

@@ -53,7 +53,8 @@ def start_by_partition(state: State, now: float) -> None:
             continue
         partition, width = machine.partition[machine.allowed[item]], state.jobs[item].processors
         if not machine.closed[partition]:
-            assign(machine.usable, machine.members[machine.allowed[item]])
+            find_own(state, item, float(math.floor(now)), machine.usable)
+            keep(machine.usable, machine.members[machine.allowed[item]])
             keep(machine.usable, machine.open)
             leave_out(state, now)
             if free_for(state, item) >= width:
@@ -67,6 +68,49 @@ def start_by_partition(state: State, now: float) -> None:
                 remove(machine.open, machine.members[partition])
                 free = total(machine.free, machine.open, machine.idle)
         agenda.reserved_rank = 0  # a job waits
+
+
+# -- windows: reservations with the flag MAINT (`job_test_resv` in src/slurmctld/reservation.c)
+
+
+def find_own(state: State, item: int, start: float, nodes: np.ndarray) -> None:
+    """Find the nodes of a job's partition that are available while it runs, if it starts at a time."""
+    machine = state.machine
+    assign(nodes, machine.members[machine.partition[machine.allowed[item]]])
+    for k in range(machine.windows.size):
+        if _meets(state, item, start, k):
+            remove(nodes, machine.away[k])
+
+
+def _meets(state: State, item: int, start: float, window: int) -> bool:
+    """Return whether a job that starts at a time would run in a window."""
+    one = state.machine.windows[window]
+    return one.begin < start + state.jobs[item].planned and one.until > start
+
+
+def _after_windows(state: State, item: int, start: float) -> float:
+    """Return the first time from one on at which a job can start without meeting a window of all its nodes."""
+    machine, found, before = state.machine, start, -np.inf
+    members = machine.members[machine.partition[machine.allowed[item]]]
+    while found > before:
+        before = found
+        for k in range(machine.windows.size):
+            is_met = _meets(state, item, found, k) and machine.windows[k].until < np.inf
+            if is_met and is_within(members, machine.away[k]):
+                found = machine.windows[k].until
+    return found
+
+
+def _time_of_retest(state: State, item: int, start: float, until: float) -> float:
+    """Return when a cycle tests a job again that meets a window: after the next end of any window, before a time."""
+    machine, found = state.machine, until
+    members, meets = machine.members[machine.partition[machine.allowed[item]]], False
+    for k in range(machine.windows.size):
+        if machine.windows[k].until >= start:
+            found = min(found, machine.windows[k].until)
+        meets = meets or (_meets(state, item, start, k) and in_both(members, machine.away[k]) > 0)
+    time = slot_start(state, found + state.options[0].resolution - 1) + 1
+    return time if meets and time < until else np.inf
 
 
 # -- what `swflow.scheduling.engine.preemption` changes
@@ -133,27 +177,38 @@ def _plan(state: State, item: int, now: float, clock: float) -> int:
     Start a job, or reserve nodes for it; return what became of it.
 
     The job is tested at the time of the cycle. If it would start only after other nodes are no longer reserved, it is
-    tested again at that time.
+    tested again at that time; likewise if a window ends.
     """
-    machine, job = state.machine, state.jobs[item]
-    found, requested = TESTED if _has_occupied(machine, item) else _UNTESTED, machine.requested[item]
+    machine, job, own, found = state.machine, state.jobs[item], state.machine.own, _UNTESTED
+    allowed, requested = machine.allowed[item], machine.requested[item]
     slots, slot, earliest = machine.slots, _slot_at(machine, clock), clock
     window = clock + state.options[0].window
     while True:
+        if machine.windows.size > 0:
+            earliest = _after_windows(state, item, earliest)
+            slot = _slot_at(machine, earliest)
+        find_own(state, item, earliest, own)
+        if slots[slot].end <= earliest:  # because of windows
+            return TESTED if in_both(own, own) >= requested else found
+        if found == _UNTESTED and in_both(own, machine.occupied) >= requested:
+            found = TESTED
         end = earliest + job.planned
-        gain = _next_gain(machine, item, slot, end)
+        gain = _next_gain(machine, own, slot, end)
         later = slots[gain].end if gain >= 0 else np.inf
+        if machine.windows.size > 0:
+            later = min(later, _time_of_retest(state, item, earliest, slot_start(state, window)))
         at_begin = earliest == max(slots[slot].begin, clock)
         fails = at_begin and has_failed(state, slot, item, end, later)
         if found == _UNTESTED or not fails:
-            own = machine.allowed[item]
+            meets = machine.windows.size > 0 and not is_within(machine.members[machine.partition[allowed]], own)
             if found == TESTED:
+                keep(own, machine.members[allowed])
                 last = _find_usable(machine, own, slot, end, job.processors)
             else:  # features do not matter to whether it is tested
-                last = _find_usable(machine, machine.partition[own], slot, end, 1)
+                last = _find_usable(machine, own, slot, end, 1)
                 if in_both(machine.usable, machine.usable) >= requested:
                     found = TESTED
-                keep(machine.usable, machine.members[own])
+                keep(machine.usable, machine.members[allowed])
             most = most_usable(machine)
             if found == TESTED and most >= job.processors:
                 if is_limited(state, item):
@@ -168,10 +223,11 @@ def _plan(state: State, item: int, now: float, clock: float) -> int:
                         slot, earliest, found = _slot_at(machine, start), start, TESTED
                         continue
             if at_begin and most < job.processors:
-                _note_failure(machine, slot, item, most + 1, slots[last].begin, later)
-        if gain < 0:
+                # Shorter jobs do not meet all windows of this one.
+                _note_failure(machine, slot, item, most + 1, end if meets else slots[last].begin, later)
+        if later == np.inf:
             break
-        slot, earliest = slots[gain].next, later
+        slot, earliest = slots[gain].next if gain >= 0 else slot, later
     return found
 
 
@@ -225,11 +281,11 @@ def _slot_at(machine: NodeState, time: float) -> int:
     return slot
 
 
-def _next_gain(machine: NodeState, item: int, slot: int, end: float) -> int:
+def _next_gain(machine: NodeState, own: np.ndarray, slot: int, end: float) -> int:
     """Return the first slot from one on, and until a time, after which another node is not reserved; -1 if none."""
-    slots, members = machine.slots, machine.members[machine.partition[machine.allowed[item]]]
+    slots = machine.slots
     while slots[slot].next > 0:
-        if slots[slot].gains > 0 and _gains(machine, slot, members):
+        if slots[slot].gains > 0 and _gains(machine, slot, own):
             return slot
         if slots[slot].begin > end:
             break
@@ -246,14 +302,14 @@ def _gains(machine: NodeState, slot: int, members: np.ndarray) -> bool:
     return False
 
 
-def _find_usable(machine: NodeState, allowed: int, slot: int, end: float, needed: int) -> int:
+def _find_usable(machine: NodeState, own: np.ndarray, slot: int, end: float, needed: int) -> int:
     """
     Find the nodes of a set that are not reserved from a slot on until an end; return the last slot.
 
     The end is inclusive. The search ends when they cannot have as many processors as ``needed``.
     """
     slots, usable, last = machine.slots, machine.usable, slot
-    assign(usable, machine.members[allowed])
+    assign(usable, own)
     while slots[slot].begin <= end and most_usable(machine) >= needed:
         keep(usable, machine.unreserved[slot])
         last, slot = slot, slots[slot].next
@@ -307,7 +363,7 @@ def _is_within_reach(state: State, tests: int) -> bool:
     options, machine = state.options[0], state.machine
     head = machine.head[0]
     head.reached = head.hopeful
-    if options.of_user:
+    if options.of_user or machine.windows.size > 0:
         return True
     for k in range(head.passed, head.hopeful):
         item = state.planned[k]

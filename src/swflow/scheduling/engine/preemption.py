@@ -8,6 +8,7 @@ import numpy as np
 
 from swflow.scheduling.engine.nodes import (
     TESTED,
+    find_own,
     has_failed,
     leave_out,
     make_room,
@@ -256,7 +257,8 @@ def _make_room(state: State, item: int, now: float) -> None:
     machine = state.machine
     if _find_candidates(state, item, now) > 0:
         _preempt(state, item, now)
-    assign(machine.usable, machine.members[machine.allowed[item]])
+    find_own(state, item, float(math.floor(now)), machine.usable)
+    keep(machine.usable, machine.members[machine.allowed[item]])
     keep(machine.usable, machine.open)
 
 

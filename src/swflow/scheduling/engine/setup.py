@@ -212,7 +212,7 @@ def _new_processors(problem: Problem, machine: Machine, queue: Queue, reserved: 
     count = items.submit.size
     if problem.nodes is not None:
         preempted = new_preempted(problem.preempting, count, problem.nodes.sizes.size, policy.end_delay)
-        return new_node_state(problem.nodes, items, int(policy.cycles["bf_max_job_test"]), preempted)
+        return new_node_state(problem.nodes, items, int(policy.cycles["bf_max_job_test"]), windows, preempted)
     plans_ahead = policy.shapes == "submit" or (len(problem.machines) > 1 and policy.dispatch == "earliest-start")
     if queue.allocation == "count":
         in_plan = queue.backfill == "conservative" or (plans_ahead and bool(machine.resources))

@@ -8,6 +8,7 @@ Sets of nodes are bits as in `swflow.scheduling.machine.allocation`.
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,6 +46,9 @@ FAILURE = record("end until", "processors allowed job")
 #: The failures that are kept of each slot.
 KEPT = 8
 
+#: The begin and the end of a window in which some nodes are unavailable, in whole seconds.
+WINDOW = record("begin until", "")
+
 #: A bound in a cycle: the processors that a kind of jobs can use of nodes that are not reserved before a time.
 BOUND = record("until", "free")
 
@@ -76,6 +80,9 @@ class NodeState(NamedTuple):
     members: np.ndarray  # the sets of nodes that jobs of each partition and constraint may use
     partition: np.ndarray  # the set of each set's partition without a constraint
     allowed: np.ndarray  # the set of each job
+    windows: np.ndarray  # the windows in which nodes are unavailable
+    away: np.ndarray  # the sets of these nodes
+    own: np.ndarray  # scratch: the set of nodes of a job's partition that are available while it runs
     kind: np.ndarray  # the kind of each job: those of a set that need about as many units for a processor
     allowed_of: np.ndarray  # the set of each kind
     rates: np.ndarray  # (kinds, resources): at most the units for a processor
@@ -126,15 +133,23 @@ def _kinds(
     return kinds, kind, np.zeros((len(kinds), demands.shape[1]))
 
 
-def new_node_state(nodes: Nodes, items: Items, most_slots: int, preempted: Preempted) -> NodeState:
+def _sets(rows: np.ndarray) -> np.ndarray:
+    """Return rows of a bool per node as sets of nodes."""
+    sets = np.zeros((len(rows), 8 * ((rows.shape[1] + 63) >> 6)), np.uint8)
+    packed = np.packbits(rows, axis=1, bitorder="little")
+    sets[:, : packed.shape[1]] = packed
+    return sets.view(np.uint64)
+
+
+def new_node_state(
+    nodes: Nodes, items: Items, most_slots: int, windows: Sequence[tuple[float, float, int]], preempted: Preempted
+) -> NodeState:
     """Return idle nodes; a cycle's table has at most ``most_slots`` slots when it gets another reservation."""
     count, processors, jobs = nodes.sizes.size, int(nodes.sizes.sum()), items.submit.size
     words = (count + 63) >> 6
-    members = np.zeros((len(nodes.members), 8 * words), np.uint8)
-    packed = np.packbits(nodes.members, axis=1, bitorder="little")
-    members[:, : packed.shape[1]] = packed
     # Sets with the same nodes, also of their partitions, are alike; all nodes come last.
-    both = np.hstack([members.view(np.uint64), members[nodes.partition].view(np.uint64)])
+    members = _sets(nodes.members)
+    both = np.hstack([members, members[nodes.partition]])
     sets, first, alike = np.unique(both, axis=0, return_index=True, return_inverse=True)
     sets, alike = np.ascontiguousarray(sets[:, :words]), alike.reshape(-1)
     demands = items.demands.reshape(jobs, nodes.units.shape[1])
@@ -153,6 +168,9 @@ def new_node_state(nodes: Nodes, items: Items, most_slots: int, preempted: Preem
         members=sets,
         partition=alike[nodes.partition[first]],
         allowed=alike[nodes.allowed],
+        windows=np.array([tuple(np.floor(window[:2])) for window in windows], WINDOW),
+        away=_sets(nodes.away),
+        own=np.zeros(words, np.uint64),
         kind=kind,
         allowed_of=kinds,
         rates=rates,
