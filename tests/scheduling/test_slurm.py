@@ -320,6 +320,16 @@ def test_a_cycle_counts_jobs_whose_constraint_no_free_node_satisfies():
     assert starts_on_nodes(jobs, nodes, **given) == [1, 101, 602, 102]
 
 
+def test_a_cycle_does_not_count_jobs_of_more_nodes_than_are_not_reserved():
+    # In the cycle at 30, the third job reserves the second node. The fourth needs two nodes, of which only the first is
+    # not reserved, so that it does not count, and the last job is tested.
+    nodes = [{"count": 2, "processors": 2, "partition": 1}, {"count": 1, "processors": 2, "partition": 2}]
+    jobs = [(1, 2000, 2000, 2, 1), (2, 100, 100, 1, 1), (3, 900, 900, 2, 1), (4, 300, 300, 2, 1), (5, 10, 10, 1, 2)]
+    given = {"bf_window": 5, "default_queue_depth": 1, "bf_max_job_test": 2}
+    assert starts_on_nodes(jobs, nodes, requested_nodes=[1, 1, 1, 2, 1], parameters=given)[4] == 30
+    assert starts_on_nodes(jobs, nodes, requested_nodes=[1, 1, 1, 1, 1], parameters=given)[4] == 60
+
+
 @pytest.mark.parametrize("constraint", ["[a|b]", "a*2&b*2", "(a", "a)", "a&", "a,b", "a&&b", "a (b)", "()"])
 def test_constraints_of_another_form_are_refused_in_one_line(constraint: str):
     nodes = [{"count": 1, "processors": 4, "features": ["a", "b"]}]
@@ -337,6 +347,19 @@ def test_a_constraint_that_no_node_satisfies_is_refused():
         starts_on_nodes([(1, 10, 10, 1, 2)] * 3, nodes, constraints=["a", "a&b", "a&b"])
     with pytest.raises(SwflowError, match="job 1 with 5 of 4 processors of all nodes and constraint 'a'; give it more"):
         starts_on_nodes([(1, 10, 10, 5, None)], nodes, constraints=["a"])
+
+
+def test_consecutive_nodes_that_suffice_are_taken_before_a_wide_one():
+    # The first job takes both nodes of four processors, and not those of the wide node, which the second one needs.
+    groups = ({"processors": 6, "partition": [1, 2]}, {"processors": 1, "partition": 3})
+    nodes = [*({"count": 1} | group for group in groups), {"count": 2, "processors": 4, "partition": 1}]
+    jobs = [(1, 50, 50, 5, 1), (2, 50, 50, 6, 2)]
+    assert starts_on_nodes(jobs, nodes, requested_nodes=[2, 1]) == [1, 2]
+    assert starts_on_nodes(jobs, nodes, requested_nodes=[1, 1]) == [1, 51]
+    assert starts_on_nodes(jobs, nodes[::-1], requested_nodes=[2, 1]) == [1, 2]
+    # A later set that does not suffice is taken if it has more processors (`_eval_nodes`): four of the wide node.
+    nodes[0]["processors"] = 9
+    assert starts_on_nodes(jobs, nodes[::-1], requested_nodes=[2, 1]) == [1, 51]
 
 
 def test_jobs_take_nodes_of_the_lowest_weight_first():
