@@ -555,11 +555,11 @@ def _with_jobs(site: Site, values: dict[str, Any]) -> Case:
     if (values["resources"] or {}).get("gpus", 0) is None:
         counted.pop("gpus", None)
     nodes, of_partition = _nodes(values["nodes"])
-    least = min(_most_processors(values, sum(nodes) or site.processors, _most_minutes(site.unit)))
     if nodes:
         values["unavailable"] = tuple(_window_on(rng, one, nodes) for one in values["unavailable"])
     there = set(range(len(nodes))).difference(*(away for _, until, away in maintenance(values) if until == math.inf))
     of_partition = {number: own & there for number, own in of_partition.items()}
+    least = min(_most_processors(values, sum(nodes) or site.processors, _most_minutes(site.unit)))
     units_of_nodes = node_units(values["nodes"])
     on_partition = {number: sum(nodes[node] for node in own) for number, own in of_partition.items() if own}
     table: dict[str, list[Any]] = {name: [] for name in ("job_id", "submit_time", "run_time", "estimate", "processors")}

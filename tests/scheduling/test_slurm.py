@@ -320,6 +320,16 @@ def test_a_cycle_counts_jobs_whose_constraint_no_free_node_satisfies():
     assert starts_on_nodes(jobs, nodes, **given) == [1, 101, 602, 102]
 
 
+def test_a_cycle_does_not_count_jobs_of_more_nodes_than_are_not_reserved():
+    # In the cycle at 30, the third job reserves the second node. The fourth needs two nodes, of which only the first is
+    # not reserved, so that it does not count, and the last job is tested.
+    nodes = [{"count": 2, "processors": 2, "partition": 1}, {"count": 1, "processors": 2, "partition": 2}]
+    jobs = [(1, 2000, 2000, 2, 1), (2, 100, 100, 1, 1), (3, 900, 900, 2, 1), (4, 300, 300, 2, 1), (5, 10, 10, 1, 2)]
+    given = {"bf_window": 5, "default_queue_depth": 1, "bf_max_job_test": 2}
+    assert starts_on_nodes(jobs, nodes, requested_nodes=[1, 1, 1, 2, 1], parameters=given)[4] == 30
+    assert starts_on_nodes(jobs, nodes, requested_nodes=[1, 1, 1, 1, 1], parameters=given)[4] == 60
+
+
 @pytest.mark.parametrize("constraint", ["[a|b]", "a*2&b*2", "(a", "a)", "a&", "a,b", "a&&b", "a (b)", "()"])
 def test_constraints_of_another_form_are_refused_in_one_line(constraint: str):
     nodes = [{"count": 1, "processors": 4, "features": ["a", "b"]}]
@@ -337,6 +347,19 @@ def test_a_constraint_that_no_node_satisfies_is_refused():
         starts_on_nodes([(1, 10, 10, 1, 2)] * 3, nodes, constraints=["a", "a&b", "a&b"])
     with pytest.raises(SwflowError, match="job 1 with 5 of 4 processors of all nodes and constraint 'a'; give it more"):
         starts_on_nodes([(1, 10, 10, 5, None)], nodes, constraints=["a"])
+
+
+def test_consecutive_nodes_that_suffice_are_taken_before_a_wide_one():
+    # The first job takes both nodes of four processors, and not those of the wide node, which the second one needs.
+    groups = ({"processors": 6, "partition": [1, 2]}, {"processors": 1, "partition": 3})
+    nodes = [*({"count": 1} | group for group in groups), {"count": 2, "processors": 4, "partition": 1}]
+    jobs = [(1, 50, 50, 5, 1), (2, 50, 50, 6, 2)]
+    assert starts_on_nodes(jobs, nodes, requested_nodes=[2, 1]) == [1, 2]
+    assert starts_on_nodes(jobs, nodes, requested_nodes=[1, 1]) == [1, 51]
+    assert starts_on_nodes(jobs, nodes[::-1], requested_nodes=[2, 1]) == [1, 2]
+    # A later set that does not suffice is taken if it has more processors (`_eval_nodes`): four of the wide node.
+    nodes[0]["processors"] = 9
+    assert starts_on_nodes(jobs, nodes[::-1], requested_nodes=[2, 1]) == [1, 51]
 
 
 def test_jobs_take_nodes_of_the_lowest_weight_first():
@@ -485,7 +508,7 @@ def test_candidates_that_are_taken_first_are_spared_if_the_last_one_suffices():
 
 def _with_preemption(rng: random.Random, windows: bool = False) -> cases.Case:
     """Draw a queue on nodes whose jobs preempt each other."""
-    case = _with_a_queue(rng, rng.choice([1, 1, 3]), rng.random() < 0.4, windows, rng.random() < 0.25)
+    case = _with_a_queue(rng, rng.choice([1, 1, 3]), rng.random() < 0.4, rng.random() < 0.25, windows)
     table, rare = case.table, rng.choice([2, 3, 5])
     table["queue_id"] = [1 + (rng.random() < 1 / rare) for _ in table["queue_id"]]
     table["submit_time"] = sorted(time * rng.choice([1, 1, 5]) for time in table["submit_time"])
@@ -575,7 +598,7 @@ def test_random_cases_on_nodes_have_the_schedule_of_the_slow_simulator(nodes: st
 
 
 def _with_a_queue(
-    rng: random.Random, users: int = 1, resources: bool = False, windows: bool = False, many: bool = False
+    rng: random.Random, users: int = 1, resources: bool = False, many: bool = False, windows: bool = False
 ) -> cases.Case:
     """
     Draw jobs that are submitted in a minute to a few nodes, and run for minutes, so that many have reservations.
@@ -632,14 +655,15 @@ def _with_a_queue(
 
 
 @pytest.mark.parametrize(
-    ("users", "resources", "windows", "many"),
-    [(1, False, False, False), (3, False, False, False), (1, True, False, True), (2, True, True, False)],
-)
+    ("users", "resources", "many", "windows"),
+    [(1, False, False, False), (3, False, False, False), (1, True, False, False), (1, True, True, False),
+     (2, True, False, True)],
+)  # fmt: skip
 @pytest.mark.parametrize("seed", [*(f"queue {number}" for number in range(40)), "more 36", "more 172"])
 def test_queues_on_nodes_have_the_schedule_of_the_slow_simulator(
-    seed: str, users: int, resources: bool, windows: bool, many: bool
+    seed: str, users: int, resources: bool, many: bool, windows: bool
 ):
-    case = _with_a_queue(random.Random(seed), users, resources, windows, many)
+    case = _with_a_queue(random.Random(seed), users, resources, many, windows)
     assert not cases.differences(case, simulate(case.workload(), Scheduler(**case.options)))
 
 

@@ -659,9 +659,9 @@ def options_in_words(options: Unchecked) -> str:
     'order sjf, backfill none'
     >>> options_in_words({"dispatch": "partition", "clusters": [{"partition": "cpu", "processors": 64}]})
     'order fcfs, backfill none, clusters cpu 64 processors'
-    >>> nodes = [{"count": 2, "processors": 4, "partition": ["a", "b"], "resources": {"gpus": 2}}]
+    >>> nodes = [{"count": 2, "processors": 4, "partition": ["a", "b"], "resources": {"gpus": 2}, "features": ["ib"]}]
     >>> options_in_words({"backfill": "slurm", "nodes": nodes})
-    'order fcfs, backfill slurm, 2 nodes of 4 processors and 2 gpus for a+b'
+    'order fcfs, backfill slurm, 2 nodes of 4 processors and 2 gpus with ib for a+b'
     >>> options_in_words({"limits": {"partition": {"cpu": {"processors": 64}}, "user": {"jobs": 2}}})
     'order fcfs, backfill none, at most 64 processors in partition cpu, at most 2 jobs of each user'
     """
@@ -682,6 +682,7 @@ def options_in_words(options: Unchecked) -> str:
     parts += [
         f"{one['count']:,} nodes of {one['processors']:,} processors"
         f"{' and ' * bool(one.get('resources'))}{_units_in_words(one.get('resources'))}"
+        f"{' with ' * bool(one.get('features'))}{'+'.join(one.get('features', ()))}"
         f"{' for ' * bool(partitions_named(one))}{'+'.join(partitions_named(one))}"
         for one in nodes
     ]

@@ -197,7 +197,7 @@ def _plan(state: State, item: int, now: float, clock: float) -> int:
         later = slots[gain].end if gain >= 0 else np.inf
         if machine.windows.size > 0:
             later = min(later, _time_of_retest(state, item, earliest, slot_start(state, window)))
-        at_begin = earliest == max(slots[slot].begin, clock)
+        at_begin = machine.windows.size == 0 or earliest == max(slots[slot].begin, clock)
         fails = at_begin and has_failed(state, slot, item, end, later)
         if found == _UNTESTED or not fails:
             meets = machine.windows.size > 0 and not is_within(machine.members[machine.partition[allowed]], own)

@@ -38,9 +38,8 @@ RUN = record("", "first last processors weight nodes")
 #: number of failures that were noted.
 SLOT = record("begin end", "next gains failures")
 
-#: A job of a set of nodes with some processors that would end at a time cannot start from the begin of a slot
-#: ``until`` another time; nor can wider or later ones that need as many units for a processor, since a cycle only adds
-#: reservations.
+#: A job of a set of nodes with some processors that would end at a time cannot start from a slot on ``until`` another
+#: time; nor can wider or later ones that need as many units for a processor, since a cycle only adds reservations.
 FAILURE = record("end until", "processors allowed job")
 
 #: The failures that are kept of each slot.
