@@ -260,6 +260,12 @@ def test_a_job_has_equal_parts_on_the_nodes_that_it_requests():
     assert starts_on_nodes([(1, 100, 100, 4, None), *jobs[1:]], nodes, requested_nodes=[2, 2, 1]) == [1, 2, 12]
 
 
+def test_a_job_on_whole_nodes_of_several_sizes_has_unequal_parts():
+    nodes = [{"count": 1, "processors": 12}, {"count": 1, "processors": 16}]
+    jobs = [(1, 100, 100, 28, None), (2, 10, 10, 1, None)]
+    assert starts_on_nodes(jobs, nodes, requested_nodes=[2, 1]) == [1, 101]
+
+
 def test_a_job_has_a_processor_at_least_on_each_node_that_it_requests():
     # The second job has two processors of the first node and one of the other, or three of the first.
     nodes = [{"count": 1, "processors": 4, "partition": [1, 2]}, {"count": 1, "processors": 4, "partition": [1, 3]}]

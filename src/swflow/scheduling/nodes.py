@@ -27,6 +27,7 @@ class Nodes:
     partition: np.ndarray  # int64: the set of each set's partition without a constraint; that of no partition has all
     allowed: np.ndarray  # int64: the set of each job
     requested: np.ndarray  # int64: the nodes that each job needs at least, at most its processors
+    share: np.ndarray  # int64: the processors of each job on each of several requested nodes, 0 if they may differ
     names: tuple[str, ...]  # the partition and constraint of each set, for errors
     away: np.ndarray  # bool (windows, nodes): the nodes that are unavailable in a window
 
@@ -112,17 +113,21 @@ def _groups_for(
             shown.append(f"{shown[of]} and constraint {texts.get(number, number)!r}")
     resources = [[group.get("resources", {}).get(name, 0) for name in units_on(groups)] for group in groups]
     sizes = np.repeat([group["processors"] for group in groups], counts)
-    return Nodes(
+    requested, processors = _requested(jobs), jobs["processors"].to_numpy()
+    nodes = Nodes(
         sizes,
         np.repeat(np.array(resources, np.int64), counts, axis=0),
         np.repeat([group.get("weight", 1) for group in groups], counts),
         members,
         np.array(base),
         allowed,
-        _requested(jobs),
+        requested,
+        np.where((requested > 1) & (processors % requested == 0), processors // requested, 0),
         tuple(shown),
         np.array([_away(window, sizes) for window in unavailable], np.bool_).reshape(-1, sizes.size),
     )
+    nodes.share[most_processors(nodes, processors, None) < processors] = 0  # such as whole nodes of several sizes
+    return nodes
 
 
 def _satisfying(constraint: str, features: np.ndarray) -> np.ndarray:
@@ -228,23 +233,22 @@ def most_processors(nodes: Nodes, processors: np.ndarray, demands: np.ndarray | 
 
     >>> all_nodes, weights, one = np.ones((1, 2), bool), np.ones(2, int), np.zeros(1, int)
     >>> sizes, names = np.array([9, 9]), ("all nodes",)
-    >>> two = Nodes(sizes, np.array([[2], [1]]), weights, all_nodes, one, one, one + 1, names, all_nodes)
+    >>> two = Nodes(sizes, np.array([[2], [1]]), weights, all_nodes, one, one, one + 1, one, names, all_nodes)
     >>> most_processors(two, np.array([8]), np.array([[4]]))
     array([6])
     """
     found = (nodes.members @ nodes.sizes)[nodes.allowed]
     demands = np.empty((processors.size, 0), np.int64) if demands is None else demands
     asking = np.flatnonzero(demands.any(axis=1) | (nodes.requested > 1))
-    kinds, kind_of = np.unique(
-        np.column_stack([nodes.allowed, processors, nodes.requested, demands])[asking], axis=0, return_inverse=True
-    )
-    for kind, (allowed, width, requested, *needed) in enumerate(kinds.tolist()):
+    asked = np.column_stack([nodes.allowed, processors, nodes.requested, nodes.share, demands])[asking]
+    kinds, kind_of = np.unique(asked, axis=0, return_inverse=True)
+    for kind, (allowed, width, requested, share, *needed) in enumerate(kinds.tolist()):
         usable = nodes.sizes * nodes.members[allowed]
         for resource, units in enumerate(needed):
             if units:
                 usable = np.minimum(usable, nodes.units[:, resource] * width // units)
-        if requested > 1 and width % requested == 0:
-            usable = np.where(usable >= width // requested, width // requested, 0)
+        if share:
+            usable = np.where(usable >= share, share, 0)
         lacking = max(requested - np.count_nonzero(usable), 0)
         found[asking[kind_of.reshape(-1) == kind]] = min(usable.sum(), width - lacking) if lacking else usable.sum()
     return found

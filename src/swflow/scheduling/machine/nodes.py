@@ -86,6 +86,7 @@ class NodeState(NamedTuple):
     allowed_of: np.ndarray  # the set of each kind
     rates: np.ndarray  # (kinds, resources): at most the units for a processor
     requested: np.ndarray  # the nodes that each job needs at least
+    share: np.ndarray  # the processors of each job on each of several requested nodes, 0 if they may differ
     parts: np.ndarray  # the parts of all running jobs, and the spare ones
     ends: np.ndarray  # the running jobs by planned end, in whole seconds; ties go to the first job
     head: np.ndarray
@@ -174,6 +175,7 @@ def new_node_state(
         allowed_of=kinds,
         rates=rates,
         requested=nodes.requested,
+        share=nodes.share,
         parts=parts,
         ends=np.empty(min(processors, jobs) + 1, END),
         head=head,
@@ -256,13 +258,13 @@ def _processors_on(state: State, item: int, free: np.ndarray, units: np.ndarray,
 
     A job with equal parts on the requested nodes uses such a part or none, as with ``--ntasks-per-node``.
     """
-    found, width, nodes = free[node], state.jobs[item].processors, state.machine.requested[item]
+    found, width, share = free[node], state.jobs[item].processors, state.machine.share[item]
     for resource in range(state.capacities.size):
         needed = state.demands[item, resource]
         if needed > 0:
             found = min(found, units[resource, node] * width // needed)
-    if nodes > 1 and width % nodes == 0:
-        return width // nodes if found >= width // nodes else 0
+    if share > 0:
+        return share if found >= share else 0
     return found
 
 
