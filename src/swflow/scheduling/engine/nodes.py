@@ -256,7 +256,7 @@ def reserve_picked(state: State, item: int, start: float) -> int:
 
 
 def has_failed(state: State, slot: int, item: int, end: float, later: float) -> bool:
-    """Return whether a job cannot start from the begin of a slot until a time, by the failures that are noted."""
+    """Return whether a job cannot start from a slot on until a time, by the failures that are noted."""
     machine, width = state.machine, state.jobs[item].processors
     for k in range(min(machine.slots[slot].failures, KEPT)):
         one = machine.failures[slot, k]
@@ -267,7 +267,7 @@ def has_failed(state: State, slot: int, item: int, end: float, later: float) -> 
 
 
 def _note_failure(machine: NodeState, slot: int, item: int, width: int, end: float, until: float) -> None:
-    """Note that a job of some width and end cannot start from the begin of a slot until a time."""
+    """Note that a job of some width and end cannot start from a slot on until a time."""
     one = machine.failures[slot, machine.slots[slot].failures % KEPT]
     one.processors, one.end, one.until, one.allowed, one.job = width, end, until, machine.allowed[item], item
     machine.slots[slot].failures += 1
