@@ -245,6 +245,13 @@ def test_the_head_is_tried_before_its_reservation():
     assert easy(jobs, 4) == [0, 10, 15]  # at the reservation: [0, 100, 105]
 
 
+def test_newcomers_of_the_same_time_are_all_tested():
+    # At 5 the fourth job fits, and the one after it does not, which is the last newcomer.
+    jobs: Jobs = [(0, 100, 100, 3, 0), (1, 10, 10, 4, 0), (3, 300, 300, 1, 0), (5, 20, 20, 1, 0), (5, 200, 200, 1, 0)]
+    assert easy(jobs, 4) == [0, 100, 110, 5, 110]
+    assert by_kernel(jobs, 4, backfill="easy", backfill_order="sjf") == [0, 100, 110, 5, 110]
+
+
 # -- several clusters
 
 
