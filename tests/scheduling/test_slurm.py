@@ -901,6 +901,7 @@ def test_priorities_are_computed_at_multiples_of_a_period():
         ),
         (ON_NODES | {"preemption": BY_TIER | {"mode": "off"}}, "mode: unknown value 'off'"),
         (ON_NODES | {"preemption": BY_TIER | {"qos_priorities": {"1": 1}}}, "qos_priorities: only preemption by qos"),
+        (ON_NODES | {"preemption": {"partition": {"1": 1.5}}}, "partition: 1: 1.5; expected a whole number"),
         (ON_NODES | {"preemption": BY_TIER, "prediction": "system"}, "preemption: jobs that run again are not pred"),
         ({"scheduler_parameters": {"bf_window": 2}}, "scheduler_parameters: only backfill slurm uses them"),
         ({"backfill": "slurm", "allocation": "first-fit"}, "backfill: slurm needs allocation count"),

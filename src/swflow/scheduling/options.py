@@ -783,6 +783,10 @@ def _preemption(value: Any, where: str) -> Preemption:
         for name, option in PREEMPTION.items()
         if value.get(name) is not None
     }
+    for key in ("qos_priorities", "partition"):
+        for name, number in found.get(key, {}).items():
+            if number != int(number):
+                raise SwflowError(f"{where}: {key}: {name}: {number:g}; expected a whole number")
     if (value.get("qos") is None) == ("partition" not in found):
         raise SwflowError(f"{where}: {shown(dict(value))}; give either qos or partition")
     if value.get("qos") is not None:
