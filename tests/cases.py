@@ -595,7 +595,9 @@ def _with_jobs(site: Site, values: dict[str, Any]) -> Case:
         table["queue_id"].append(rng.randint(1, 2))
         table["requested_nodes"].append((1, 3, 2, None)[number % 4])
         table["wait_time"].append(rng.choice([0, 0, 4, 20]) * unit)
-        table["status"].append(rng.choice([1, 1, 0, 5]))
+        status = rng.choice([1, 1, 0, 5])
+        # The first job, whose user is known, is not left out by its status: feedback needs a user.
+        table["status"].append(status if number or values["feedback"] == "none" else 1)
     for name in RESOURCES:
         if counted or any("resources" in one for one in (*sizes, *values["nodes"])) or values["resources"]:
             here = [sizes[home].get("resources", {}) if values["clusters"] else counted for home in homes]
