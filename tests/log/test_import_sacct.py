@@ -394,7 +394,7 @@ def test_constraints_with_separators_are_those_of_their_column(read):
     assert [jobs[str(n)]["constraint_id"] for n in range(1, 7)] == [None, 1, 2, None, None, 2]
     assert names_of(log.header, "constraint_id") == {1: "a|(b&c)", 2: "a"}
     notes = counted(log)[1]
-    assert notes["constraints with brackets or counts, which are not modelled (left out)"] == 2
+    assert notes["constraints with brackets or counts, which are not simulated (left out)"] == 2
     assert notes["jobs in advance reservations"] == 1
     log, _ = read(*lines, header=columns, site=Site(key=b"x" * 32))
     assert names_of(log.header, "constraint_id") == {1: "a|(b&c)", 2: "a"}

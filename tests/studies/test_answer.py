@@ -411,11 +411,11 @@ def test_notes_of_the_import_are_about_the_jobs_of_the_whole_log():
         words[stage] = " ".join(caveats(Question(SiteModel.of(part), chosen, ask(part, chosen))))
     assert "2 jobs ran in advance reservations" in words["clean"]
     assert "2 jobs of the whole log ran in advance reservations" in words["select"]
-    assert "2 jobs of the whole log have constraints with brackets or counts, which are ignored" in words["select"]
+    assert "2 jobs of the whole log have constraints with brackets or counts, which are not" in words["select"]
     assert "reservations" not in words["model"] and "GPUs" not in words["model"]
 
 
-def test_constraints_are_ignored_without_nodes():
+def test_constraints_are_not_simulated_without_nodes():
     jobs = pl.DataFrame({
         "job_id": [1, 2], "submit_time": [0.0, 1.0], "run_time": [9.0, 8.0], "processors": [1, 1],
         "estimate": [9.0, 9.0], "constraint_id": [None, 1],
@@ -423,10 +423,10 @@ def test_constraints_are_ignored_without_nodes():
     log = Workload(jobs, Machine.of(2), "log", header={"Constraint": ["1 ib"]})
     on_nodes = {"backfill": "slurm", "nodes": [{"count": 2, "processors": 1, "features": ["ib"]}]}
     for schedulers, words in (
-        ({"easy": {"backfill": "easy"}}, "1 jobs have constraints on nodes, which are ignored."),
+        ({"easy": {"backfill": "easy"}}, "1 jobs have constraints on their nodes, which are not simulated."),
         (
             {"easy": {"backfill": "easy"}, "on": on_nodes},
-            "1 jobs have constraints on nodes, which are ignored under easy.",
+            "1 jobs have constraints on their nodes, which are not simulated under easy.",
         ),
         ({"on": on_nodes}, ""),
     ):

@@ -134,7 +134,7 @@ def _satisfying(constraint: str, features: np.ndarray) -> np.ndarray:
     """
     Return which nodes have the features of a constraint: ``&`` and ``|`` from left to right, and parentheses.
 
-    Slurm's man page of sbatch has precedence for neither (`_valid_feature_counts` in src/slurmctld/node_scheduler.c).
+    Neither operator takes precedence, as in Slurm (`_valid_feature_counts` in src/slurmctld/node_scheduler.c).
 
     Examples
     --------

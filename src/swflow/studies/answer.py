@@ -472,13 +472,13 @@ def left_out_in_words(question: Question) -> list[str]:
     counting = [one for one, options in planned.items() if not options.get("nodes")]
     if "constraint_id" in jobs.columns and counting:
         constrained = jobs["constraint_id"].count()
-        found.append(f"{constrained:,} jobs have constraints on nodes, which are ignored{under(counting)}")
+        found.append(f"{constrained:,} jobs have constraints on their nodes, which are not simulated{under(counting)}")
     part = " of the whole log" * (counted > jobs.height)
     if notes.get(RESERVATIONS):
         found.append(f"{notes[RESERVATIONS]:,} jobs{part} ran in advance reservations, which are not simulated")
     if notes.get(COUNTED_FEATURES):
         found.append(
-            f"{notes[COUNTED_FEATURES]:,} jobs{part} have constraints with brackets or counts, which are ignored"
+            f"{notes[COUNTED_FEATURES]:,} jobs{part} have constraints with brackets or counts, which are not simulated"
         )
     if notes.get(NOT_MODELLED) and "eligible_after" not in jobs.columns:
         found.append(f"{notes[NOT_MODELLED]:,} jobs{part} have dependencies that are not simulated")

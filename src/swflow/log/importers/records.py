@@ -64,7 +64,7 @@ EXTRA_COLUMNS: dict[str, pl.DataType] = {
 
 #: Notes on jobs that need more than processors and time.
 GPUS, LICENSES, RESERVATIONS = "jobs with GPUs", "jobs with licenses", "jobs in advance reservations"
-COUNTED_FEATURES = "constraints with brackets or counts, which are not modelled (left out)"
+COUNTED_FEATURES = "constraints with brackets or counts, which are not simulated (left out)"
 
 #: Notes on the times from which jobs may start.
 LATER_ELIGIBLE = "jobs that became eligible after their submission (--begin, holds, dependencies)"
