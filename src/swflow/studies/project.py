@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,11 @@ from swflow.log.catalogue import load_catalogue
 from swflow.log.imported import read_log, write_log
 from swflow.log.importers.records import ImportedLog, Site
 from swflow.log.queues import Queue, priorities_of, queues_in_words, queues_of
-from swflow.log.site import CLUSTERS, SITE, Partition, partitions_of, pool_of, share_nodes, site_options, with_resources
+from swflow.log.site import CLUSTERS, SITE, Partition, partitions_of
 from swflow.log.site import GUESSED as GUESSED_SIZE
 from swflow.log.swf import is_large
+from swflow.scheduling.options import Unchecked
+from swflow.studies.site_scheduler import described
 from swflow.workload.clean import GUESSED, log_name, machine_of, prepared
 
 #: The files of a project, with placeholders.
@@ -49,18 +51,22 @@ _MY_LOGS = """\
 @dataclass(frozen=True)
 class Project:
     """
-    The result of `init`: the files, the partitions of the log, and what was guessed.
+    The result of `init`: the files, and what the log tells about its site.
 
     ``guess`` is the method by which the size of the machine was guessed, or None if it is stated. ``resources`` are the
     units of resources besides processors, of one of several partitions by ``PARTITION:NAME``; ``guessed_resources`` are
-    those of them that are the peak use.
+    those of them that are the peak use. ``options`` are those of the scheduler that represents the site, and
+    ``imported`` is the log if it was imported.
     """
 
-    files: list[Path]
-    partitions: list[Partition]
-    guess: str | None
+    files: Sequence[Path] = ()
+    partitions: Sequence[Partition] = ()
+    options: Unchecked = field(default_factory=dict)
     resources: Mapping[str, int] = field(default_factory=dict)
-    guessed_resources: tuple[str, ...] = ()
+    guessed_resources: Sequence[str] = ()
+    guess: str | None = None
+    queues: Sequence[Queue] = ()
+    imported: ImportedLog | None = None
 
 
 def workflow_folder() -> Path:
@@ -93,7 +99,7 @@ def init(
     `swflow.log.site.with_resources`; their default is the peak use.
     """
     folder = Path(folder)
-    title, entry, site = "example", _EXAMPLE, _Site()
+    title, entry, site = "example", _EXAMPLE, Project()
     if log is not None:
         log = Path(log)
         if not log.is_file():
@@ -138,36 +144,12 @@ def init(
     if site.imported is not None:
         write_log(folder / _IMPORTED, site.imported.fields, site.imported.header, site.imported.history)
         files.append(folder / _IMPORTED)
-    return Project(files, site.partitions, site.guess, site.resources, site.guessed_resources)
-
-
-@dataclass(frozen=True)
-class _Site:
-    """
-    What a log tells about its site: the log if it was imported, and the fields of `Project`.
-
-    ``options`` are those of the scheduler that represents the site.
-    """
-
-    imported: ImportedLog | None = None
-    partitions: list[Partition] = field(default_factory=list)
-    queues: Sequence[Queue] = ()
-    guess: str | None = None
-    resources: Mapping[str, int] = field(default_factory=dict)
-    guessed_resources: tuple[str, ...] = ()
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def policies(self) -> dict[str, dict[str, str]]:
-        """The policies of the example that can simulate the log; limits exclude conservative backfilling."""
-        fields = self.imported.fields if self.imported is not None else pl.DataFrame()
-        is_limited = "limits" in self.options or "array_limit" in fields.columns
-        return {name: options for name, options in _POLICIES.items() if not (is_limited and name == "conservative")}
+    return replace(site, files=files)
 
 
 def _site_of(
     log: Path, processors: int | None, sizes: Mapping[str, int] | None, resources: Mapping[str, int] | None
-) -> _Site:
+) -> Project:
     """Describe the site of a log, which is imported if it is Slurm accounting data."""
     from swflow.log.importers.sacct import import_sacct, is_accounting
 
@@ -176,24 +158,16 @@ def _site_of(
         imported = import_sacct(str(log), Site(processors, partitions=dict(sizes or {})))
         fields, header = imported.fields, imported.header
     elif is_large(log):  # reading the whole log takes minutes
-        pool, guessed = pool_of(pl.DataFrame({"wait_time": []}), resources)
-        return _Site(resources=pool, guessed_resources=guessed, options=site_options([], processors, pool))
+        return Project((), *described([], pl.DataFrame({"wait_time": []}), processors, resources))
     else:
         found, _ = read_log(log, lenient=True)
         fields, header = found.fields, found.header
     machine, source = machine_of(fields, header, processors, None)
-    stated = None if source in GUESSED else machine.processors
     jobs = prepared(fields)
     partitions = imported.partitions if imported is not None else partitions_of(jobs, header, sizes)
-    if len(partitions) < 2 or share_nodes(partitions, stated):
-        pool, guessed = pool_of(jobs, resources)
-        units = pool
-    else:
-        partitions, pool = with_resources(partitions, resources), {}
-        units = {f"{one.name}:{name}": count for one in partitions for name, count in one.resources.items()}
-        guessed = tuple(f"{one.name}:{name}" for one in partitions for name in one.guessed_resources)
-    options = site_options(partitions, stated, pool)
-    return _Site(imported, partitions, queues_of(fields, header), GUESSED.get(source), units, guessed, options)
+    guess = GUESSED.get(source)
+    parts = described(partitions, jobs, None if guess else machine.processors, resources)
+    return Project((), *parts, guess, queues_of(fields, header), imported)
 
 
 def _about_queues(queues: Sequence[Queue], has_site: bool) -> list[str]:
@@ -209,11 +183,14 @@ def _about_queues(queues: Sequence[Queue], has_site: bool) -> list[str]:
     return lines
 
 
-def _definitions(site: _Site) -> dict[str, str]:
+def _definitions(site: Project) -> dict[str, str]:
     """Return the schedulers of the config as YAML by name; they include the site's clusters and resources."""
     partitions = site.partitions
+    is_limited = "limits" in site.options or (site.imported and "array_limit" in site.imported.fields.columns)
+    # Limits exclude conservative backfilling.
+    policies = {name: options for name, options in _POLICIES.items() if not (is_limited and name == "conservative")}
     if len(partitions) < 2 and "resources" not in site.options:
-        return {name: _flow(options) for name, options in site.policies.items()}
+        return {name: _flow(options) for name, options in policies.items()}
     guessed = {one.name: f"  # {GUESSED_SIZE}" for one in partitions if one.is_guessed or one.guessed_resources}
     lines = [f"&{SITE}  # EASY backfilling" + " in each partition of the log" * (len(partitions) > 1)]
     for option, value in site.options.items():
@@ -223,7 +200,7 @@ def _definitions(site: _Site) -> dict[str, str]:
             mark = f"  # {GUESSED_SIZE}" if option == "resources" and site.guessed_resources else ""
             lines.append(f"{option}: {_flow(value)}{mark}")
     found = {SITE: "\n    ".join(lines)}
-    for name, options in site.policies.items():
+    for name, options in policies.items():
         if name != "easy":
             found[name] = f"{{<<: *{SITE}, {_flow(options)[1:]}"
     return found

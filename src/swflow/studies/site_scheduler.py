@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import polars as pl
+
 from swflow.errors import SwflowError, suggest
 from swflow.jobs.table import Workload
 from swflow.log.queues import priorities_of, queues_of
@@ -59,15 +61,10 @@ class SiteModel:
             header.pop(SIZES, None)
             jobs = jobs.drop("wait_time", strict=False)
         stated = None if guess_of(workload) else workload.machine.processors
-        partitions = partitions_of(jobs, header, sizes)
-        if len(partitions) < 2 or share_nodes(partitions, stated):
-            own = {name: units for name, units in workload.machine.resources.items() if name in RESOURCES}
-            pool, names = pool_of(jobs, own | dict(resources or {}))
-            guessed = {name: pool[name] for name in names}
-            return cls(workload, partitions, site_options(partitions, stated, pool), guessed)
-        partitions = with_resources(partitions, resources)
-        guessed = {f"{one.name}:{name}": one.resources[name] for one in partitions for name in one.guessed_resources}
-        return cls(workload, partitions, site_options(partitions, stated), guessed)
+        own = {name: units for name, units in workload.machine.resources.items() if name in RESOURCES}
+        found = described(partitions_of(jobs, header, sizes), jobs, stated, resources, own)
+        partitions, options, units, guessed = found
+        return cls(workload, partitions, options, {name: units[name] for name in guessed})
 
     @cached_property
     def priorities(self) -> Unchecked | None:
@@ -150,6 +147,28 @@ class SiteModel:
         """The resources besides processors that the site's scheduler considers."""
         parts = (self.options, *(self.options.get("clusters") or ()), *(self.options.get("nodes") or ()))
         return list(dict.fromkeys(name for part in parts for name in part.get("resources") or {}))
+
+
+def described(
+    partitions: list[Partition],
+    jobs: pl.DataFrame,
+    processors: int | None,
+    resources: Mapping[str, int] | None,
+    own: Mapping[str, int] | None = None,
+) -> tuple[list[Partition], Unchecked, Mapping[str, int], Sequence[str]]:
+    """
+    Return the partitions with the stated ``resources``, and the options of the scheduler that represents the site.
+
+    Also return the units of each resource, of one of several partitions by ``PARTITION:NAME``, and the names of those
+    that are guessed. ``processors`` is the stated size of the machine; ``own`` are its units if partitions share it.
+    """
+    if len(partitions) < 2 or share_nodes(partitions, processors):
+        units, guessed = pool_of(jobs, {**(own or {}), **(resources or {})})
+        return partitions, site_options(partitions, processors, units), units, guessed
+    partitions = with_resources(partitions, resources)
+    units = {f"{one.name}:{name}": count for one in partitions for name, count in one.resources.items()}
+    guessed = tuple(f"{one.name}:{name}" for one in partitions for name in one.guessed_resources)
+    return partitions, site_options(partitions, processors), units, guessed
 
 
 def is_pool(options: Unchecked) -> bool:
