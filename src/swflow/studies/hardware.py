@@ -1,6 +1,7 @@
 """The machine of a what-if's variant: clusters, limits of partitions, nodes and resources after its changes."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -35,22 +36,21 @@ def hardware_of(variant: Variant, workload: Workload) -> tuple[Unchecked, Machin
     """
     options, machine = variant.options, workload.machine
     if options.get("nodes"):
-        machine = _of_nodes(options["nodes"], machine)
+        machine = _of_size(machine, processors_on(options["nodes"]))
     for what, change in variant.changes.items():
-        where = f"--{what} {change}: {variant.scheduler}"
+        asked = _Asked(what, change, workload, f"--{what} {change}: {variant.scheduler}")
         if options.get("clusters"):
-            options, machine = _in_clusters(options, machine, what, change, workload, where)
+            options, machine = asked.of_clusters(options, machine)
         elif options.get("nodes"):
-            options, machine = _in_nodes(options, machine, what, change, where)
+            options, machine = asked.of_nodes(options, machine)
         else:
-            options, machine = _in_pool(options, machine, what, change, workload, where)
+            options, machine = asked.of_pool(options, machine)
     return options, machine
 
 
-def _of_nodes(groups: Sequence[Unchecked], machine: Machine) -> Machine:
-    """Return the machine of some groups of nodes: the present one, if it has as many processors."""
-    total = processors_on(groups)
-    return machine if total == machine.processors else Machine.of(total)
+def _of_size(machine: Machine, processors: int) -> Machine:
+    """Return the machine if it has this size, or else a machine of single processors."""
+    return machine if processors == machine.processors else Machine.of(processors)
 
 
 def _serving(groups: Sequence[Any], partition: str) -> list[Any]:
@@ -58,122 +58,183 @@ def _serving(groups: Sequence[Any], partition: str) -> list[Any]:
     return [one for one in groups if not partition or partition in (partitions_named(one) or [partition])]
 
 
-def _in_nodes(options: Unchecked, machine: Machine, what: str, change: Change, where: str) -> tuple[Unchecked, Machine]:
-    """
-    Return the options and the machine after a change of whole nodes.
+@dataclass(frozen=True)
+class _Asked:
+    """A change of the options and the machine of a scheduler; ``where`` begins the messages of its errors."""
 
-    A share changes every group of nodes; a number changes the group with the most nodes of those that may be used.
-    """
-    groups = [dict(group) for group in options["nodes"]]
-    known = [name for one in groups for name in partitions_named(one)]
-    if change.partition and change.partition not in known:
-        raise _no_partition(where, change.partition, known)
-    chosen = _serving(groups, change.partition)
-    if change.resource:
-        _change_units(chosen, change, where)
-        return {**options, "nodes": groups}, machine
-    if change.amount.kind == "share":
-        for group in chosen:
-            group["count"] = change.amount.of(group["count"])
-    else:
-        group = max(chosen, key=lambda one: one["count"])
-        each = 1 if what == "nodes" else group["processors"]
-        units = sum(one["count"] for one in chosen) if what == "nodes" else processors_on(chosen)
-        added, rest = divmod(change.amount.of(units) - units, each)
-        if rest:
-            raise SwflowError(f"{where} has nodes of {each} processors; expected whole ones, such as --nodes +1")
-        group["count"] += added
-    if min(one["count"] for one in chosen) < 0 or all(one["count"] == 0 for one in chosen):
-        raise SwflowError(f"{where} has {sum(one['count'] for one in options['nodes']):,} nodes; expected to keep some")
-    changed = with_counts(options, groups)
-    return changed, _of_nodes(changed["nodes"], machine)
+    what: str
+    change: Change
+    workload: Workload
+    where: str
 
+    def of_nodes(self, options: Unchecked, machine: Machine) -> tuple[Unchecked, Machine]:
+        """
+        Change whole nodes.
 
-def _change_units(groups: Sequence[dict[str, Any]], change: Change, where: str) -> None:
-    """Change the units of a resource of each node: by a share, or by equal numbers."""
-    known = units_on(groups)
-    having = [one for one in groups if change.resource in one.get("resources", ())]
-    if not having:
-        raise _not_scheduled(where, change, known)
-    nodes, name = sum(one["count"] for one in having), change.resource
-    added, rest = divmod(change.amount.of(known[name]) - known[name], nodes)
-    for group in having:
-        units = group["resources"][name]
-        changed = change.amount.of(units) if change.amount.kind == "share" else units + added
-        if changed < 0 or (rest and change.amount.kind != "share"):
-            raise SwflowError(f"{where} has {name} on {nodes} nodes; expected a change by as many on each of them")
-        group["resources"] = {**group["resources"], name: changed}
-
-
-def _in_clusters(
-    options: Unchecked, machine: Machine, what: str, change: Change, workload: Workload, where: str
-) -> tuple[Unchecked, Machine]:
-    """Return the options and the machine after a change of some clusters."""
-    clusters = [dict(cluster) for cluster in options["clusters"]]
-    chosen = [one for one in clusters if not change.partition or change.partition in partitions_named(one)]
-    if not chosen:
-        raise _no_partition(where, change.partition, [name for one in clusters for name in partitions_named(one)])
-    if change.resource:
-        chosen = [one for one in chosen if change.resource in (one.get("resources") or {})]
-        if not chosen:
-            known = {name for one in clusters for name in one.get("resources") or {}}
-            raise _not_scheduled(where, change, known)
-    if change.amount.kind == "number" and len(chosen) > 1:
-        has = f" with {change.resource}" if change.resource else ""
-        partition = f"PARTITION:{change.resource}" if change.resource else "PARTITION"
-        raise SwflowError(
-            f"{where} has {len(chosen)} clusters{has}; expected {partition}={change.amount}, or a share such as +20%"
-        )
-    for cluster in chosen:
-        names = partitions_named(cluster)
-        units = {"processors": cluster["processors"], **(cluster.get("resources") or {})}
-        units = _changed(units, what, change, workload, names, where)
-        cluster["processors"] = units.pop("processors")
-        if units:
-            cluster["resources"] = units
-    total = sum(cluster["processors"] for cluster in clusters)
-    return {**options, "clusters": clusters}, machine if total == machine.processors else Machine.of(total)
-
-
-def _in_pool(
-    options: Unchecked, machine: Machine, what: str, change: Change, workload: Workload, where: str
-) -> tuple[Unchecked, Machine]:
-    """Return the options and the machine after a change of the machine that partitions share, or of a limit."""
-    resources = {**machine.resources, **(options.get("resources") or {})}
-    known = {name: units for name, units in resources.items() if units is not None}
-    if change.resource:
-        if change.partition or (change.amount.kind != "number" and change.resource not in known):
-            raise _not_scheduled(where, change, known)
-        units = {change.resource: _at_least(change.amount.of(known.get(change.resource, 0)), 0, where, change.resource)}
-        return {**options, "resources": resources | units}, machine
-    limits = dict((options.get("limits") or {}).get("partition") or {})
-    own = _processor_limits(options, "partition")
-    if change.partition:
-        if change.partition not in own:
-            raise _no_partition(where, change.partition, [*own])
-        before = {"processors": own[change.partition], **_peaks_in(workload, change.partition, known)}
-        after = _changed(before, what, change, workload, [change.partition], where)
-        limits[change.partition] = {**limits[change.partition], "processors": after["processors"]}
-        grown = {name: after[name] - units for name, units in before.items()}
-        machine = machine.with_processors(machine.processors + grown.pop("processors"))
-        known = {name: max(0, units + grown.get(name, 0)) for name, units in known.items()}
-    else:
-        size = {"processors": machine.processors, **known}
-        size = _changed(size, what, change, workload, [], where, machine)
+        A share changes every group of nodes; a number changes the group with the most nodes of those that may be used.
+        """
+        change, where = self.change, self.where
+        groups = [dict(group) for group in options["nodes"]]
+        known = [name for one in groups for name in partitions_named(one)]
+        if change.partition and change.partition not in known:
+            raise self._no_partition(known)
+        chosen = _serving(groups, change.partition)
+        if change.resource:
+            self._change_units(chosen)
+            return {**options, "nodes": groups}, machine
         if change.amount.kind == "share":
-            for name, most in own.items():
-                most = _at_least(change.amount.of(most), 1, where, "processors")
-                limits[name] = {**limits[name], "processors": most}
-        machine, known = _sized(machine, size.pop("processors")), size
-    found = {**options}
-    if limits:
-        found["limits"] = {**options["limits"], "partition": limits}
-    if known:
-        found["resources"] = resources | known
-    return found, machine
+            for group in chosen:
+                group["count"] = change.amount.of(group["count"])
+        else:
+            group = max(chosen, key=lambda one: one["count"])
+            each = 1 if self.what == "nodes" else group["processors"]
+            units = sum(one["count"] for one in chosen) if self.what == "nodes" else processors_on(chosen)
+            added, rest = divmod(change.amount.of(units) - units, each)
+            if rest:
+                raise SwflowError(f"{where} has nodes of {each} processors; expected whole ones, such as --nodes +1")
+            group["count"] += added
+        if min(one["count"] for one in chosen) < 0 or all(one["count"] == 0 for one in chosen):
+            nodes = sum(one["count"] for one in options["nodes"])
+            raise SwflowError(f"{where} has {nodes:,} nodes; expected to keep some")
+        changed = with_counts(options, groups)
+        return changed, _of_size(machine, processors_on(changed["nodes"]))
+
+    def _change_units(self, groups: Sequence[dict[str, Any]]) -> None:
+        """Change the units of a resource of each node: by a share, or by equal numbers."""
+        amount, name = self.change.amount, self.change.resource
+        known = units_on(groups)
+        having = [one for one in groups if name in one.get("resources", ())]
+        if not having:
+            raise self._not_scheduled(known)
+        nodes = sum(one["count"] for one in having)
+        added, rest = divmod(amount.of(known[name]) - known[name], nodes)
+        for group in having:
+            units = group["resources"][name]
+            changed = amount.of(units) if amount.kind == "share" else units + added
+            if changed < 0 or (rest and amount.kind != "share"):
+                raise SwflowError(
+                    f"{self.where} has {name} on {nodes} nodes; expected a change by as many on each of them"
+                )
+            group["resources"] = {**group["resources"], name: changed}
+
+    def of_clusters(self, options: Unchecked, machine: Machine) -> tuple[Unchecked, Machine]:
+        """Change some clusters, and with them the machine."""
+        change, name = self.change, self.change.resource
+        clusters = [dict(cluster) for cluster in options["clusters"]]
+        chosen = [one for one in clusters if not change.partition or change.partition in partitions_named(one)]
+        if not chosen:
+            raise self._no_partition([name for one in clusters for name in partitions_named(one)])
+        if name:
+            chosen = [one for one in chosen if name in (one.get("resources") or {})]
+            if not chosen:
+                raise self._not_scheduled({name for one in clusters for name in one.get("resources") or {}})
+        if change.amount.kind == "number" and len(chosen) > 1:
+            has, partition = (f" with {name}", f"PARTITION:{name}") if name else ("", "PARTITION")
+            raise SwflowError(
+                f"{self.where} has {len(chosen)} clusters{has}; expected {partition}={change.amount}, or a share such "
+                "as +20%"
+            )
+        for cluster in chosen:
+            units = {"processors": cluster["processors"], **(cluster.get("resources") or {})}
+            units = self._changed(units, partitions_named(cluster))
+            cluster["processors"] = units.pop("processors")
+            if units:
+                cluster["resources"] = units
+        return {**options, "clusters": clusters}, _of_size(machine, sum(one["processors"] for one in clusters))
+
+    def of_pool(self, options: Unchecked, machine: Machine) -> tuple[Unchecked, Machine]:
+        """Change the machine that partitions share, or a limit of a partition and the machine."""
+        change, name = self.change, self.change.resource
+        resources = {**machine.resources, **(options.get("resources") or {})}
+        known = {name: units for name, units in resources.items() if units is not None}
+        if name:
+            if change.partition or (change.amount.kind != "number" and name not in known):
+                raise self._not_scheduled(known)
+            return {**options, "resources": {**resources, name: self._size(known.get(name, 0), name, 0)}}, machine
+        limits = dict((options.get("limits") or {}).get("partition") or {})
+        own = _processor_limits(options, "partition")
+        if change.partition:
+            if change.partition not in own:
+                raise self._no_partition([*own])
+            peaks = peaks_of(_jobs_of(self.workload, [change.partition])) if known else {}
+            before = {"processors": own[change.partition], **{name: peaks.get(name, 0) for name in known}}
+            after = self._changed(before, [change.partition])
+            limits[change.partition] = {**limits[change.partition], "processors": after["processors"]}
+            grown = {name: after[name] - units for name, units in before.items()}
+            machine = machine.with_processors(machine.processors + grown.pop("processors"))
+            known = {name: max(0, units + grown.get(name, 0)) for name, units in known.items()}
+        else:
+            known = self._changed({"processors": machine.processors, **known}, [], machine)
+            if change.amount.kind == "share":
+                for partition, most in own.items():
+                    limits[partition] = {**limits[partition], "processors": self._size(most, "processors")}
+            machine = _in_nodes(machine, known.pop("processors"))
+        found = {**options}
+        if limits:
+            found["limits"] = {**options["limits"], "partition": limits}
+        if known:
+            found["resources"] = resources | known
+        return found, machine
+
+    def _changed(
+        self, units: Mapping[str, int], partitions: Sequence[str], machine: Machine | None = None
+    ) -> dict[str, int]:
+        """Return the processors and the units of each resource of a cluster or machine after the change."""
+        amount, name, processors = self.change.amount, self.change.resource, units["processors"]
+        if name:
+            return {**units, name: self._size(units[name], name, 0)}
+        if self.what == "nodes":
+            node = self._node(partitions, machine)
+            nodes = max(1, round(processors / node["processors"]))
+            added = self._size(nodes, "nodes") - nodes
+            grown = {name: count + added * node.get(name, 0) for name, count in units.items()}
+            return {name: max(count, int(name == "processors")) for name, count in grown.items()}
+        if amount.kind != "share":
+            return {**units, "processors": self._size(processors, "processors")}
+        if machine is not None and machine.nodes < machine.processors:  # in whole nodes
+            processors = self._size(machine.nodes, "nodes") * machine.processors_per_node
+        else:
+            processors = self._size(processors, "processors")
+        per_node = {name: amount.of(count) for name, count in units.items() if name in PER_NODE}
+        return {**units, **per_node, "processors": processors}
+
+    def _node(self, partitions: Sequence[str], machine: Machine | None) -> dict[str, int]:
+        """Return the processors and the units of each resource of a node of these partitions; of all without any."""
+        node = node_of(_jobs_of(self.workload, partitions))
+        if machine is not None and machine.nodes < machine.processors:
+            node["processors"] = machine.processors_per_node
+            node |= {name: units // machine.nodes for name, units in machine.resources.items() if name not in node}
+        if not node:
+            raise SwflowError(
+                f"{self.where}: the log does not state the nodes of its jobs (NNodes of sacct, which becomes column "
+                "nodes); expected processors and resources instead: --processors gpu=+128 --resource gpu:gpus=+8"
+            )
+        return node
+
+    def _size(self, present: int, what: str, least: int = 1) -> int:
+        """Return the new size of something; raise an error if it is below the least."""
+        size = self.change.amount.of(present)
+        if size < least:
+            raise SwflowError(f"{self.where}: {size:,} {what}; expected at least {least}")
+        return size
+
+    def _no_partition(self, known: Sequence[str]) -> SwflowError:
+        name = self.change.partition
+        problem = f"no partition {name!r}{suggest(name, known)}"
+        if not known:
+            problem = f"no partitions; use --scheduler {SITE}, or a share such as +20%"
+        return SwflowError(f"{self.where} has {problem}")
+
+    def _not_scheduled(self, known: Iterable[str]) -> SwflowError:
+        named, name = str(self.change).partition("=")[0], self.change.resource
+        hint = suggest(name, known) if set(known) - {name} else ""
+        return SwflowError(
+            f"{self.where} does not schedule {named}{hint}; use --scheduler {SITE}, or state the units: --resource "
+            f"{name}=N"
+        )
 
 
-def _sized(machine: Machine, processors: int) -> Machine:
+def _in_nodes(machine: Machine, processors: int) -> Machine:
     """Return a machine with whole nodes of the same size, if the number of processors allows it."""
     each = machine.processors_per_node
     if processors % each:
@@ -181,68 +242,11 @@ def _sized(machine: Machine, processors: int) -> Machine:
     return Machine(processors, processors // each, machine.capacities, machine.resources)
 
 
-def _changed(
-    units: Mapping[str, int],
-    what: str,
-    change: Change,
-    workload: Workload,
-    partitions: Sequence[str],
-    where: str,
-    machine: Machine | None = None,
-) -> dict[str, int]:
-    """Return the processors and the units of each resource of a cluster or machine after a change."""
-    amount, processors = change.amount, units["processors"]
-    if change.resource:
-        return {**units, change.resource: _at_least(amount.of(units[change.resource]), 0, where, change.resource)}
-    if what == "nodes":
-        node = _node(workload, partitions, where, machine)
-        nodes = max(1, round(processors / node["processors"]))
-        added = _at_least(amount.of(nodes), 1, where, "nodes") - nodes
-        grown = {name: count + added * node.get(name, 0) for name, count in units.items()}
-        return {name: max(count, int(name == "processors")) for name, count in grown.items()}
-    if amount.kind != "share":
-        return {**units, "processors": _at_least(amount.of(processors), 1, where, "processors")}
-    if machine is not None and machine.nodes < machine.processors:  # in whole nodes
-        processors = _at_least(amount.of(machine.nodes), 1, where, "nodes") * machine.processors_per_node
-    else:
-        processors = _at_least(amount.of(processors), 1, where, "processors")
-    return {
-        name: processors if name == "processors" else amount.of(count) if name in PER_NODE else count
-        for name, count in units.items()
-    }
-
-
-def _node(workload: Workload, partitions: Sequence[str], where: str, machine: Machine | None) -> dict[str, int]:
-    """Return the processors and the units of each resource of a node of these partitions; of all if there are none."""
-    jobs = workload.jobs
-    if partitions and "partition_id" in jobs.columns:
-        jobs = jobs.filter(_of_partition(workload, dict.fromkeys(partitions, 1), 0) == 1)
-    node = node_of(jobs)
-    if machine is not None and machine.nodes < machine.processors:
-        node["processors"] = machine.processors_per_node
-        node |= {name: units // machine.nodes for name, units in machine.resources.items() if name not in node}
-    if not node:
-        raise SwflowError(
-            f"{where}: the log does not state the nodes of its jobs (NNodes of sacct, which becomes column nodes); "
-            "expected processors and resources instead: --processors gpu=+128 --resource gpu:gpus=+8"
-        )
-    return node
-
-
-def _peaks_in(workload: Workload, partition: str, names: Iterable[str]) -> dict[str, int]:
-    """Return the peak use of these resources by the jobs of a partition."""
-    names = list(names)
-    if not names:
-        return {}
-    peaks = peaks_of(workload.jobs.filter(_of_partition(workload, {partition: 1}, 0) == 1))
-    return {name: peaks.get(name, 0) for name in names}
-
-
-def _at_least(size: int, least: int, where: str, what: str) -> int:
-    """Return a size; raise an error if it is below the least."""
-    if size < least:
-        raise SwflowError(f"{where}: {size:,} {what}; expected at least {least}")
-    return size
+def _jobs_of(workload: Workload, partitions: Sequence[str]) -> pl.DataFrame:
+    """Return the jobs of these partitions; all jobs if there are none."""
+    if not partitions or "partition_id" not in workload.jobs.columns:
+        return workload.jobs
+    return workload.jobs.filter(_of_partition(workload, dict.fromkeys(partitions, 1), 0) == 1)
 
 
 def partitions_named(cluster: Unchecked) -> list[str]:
@@ -276,22 +280,6 @@ def _processor_limits(options: Unchecked, kind: str) -> dict[str, int]:
         for name, limit in limits.items()
         if isinstance(limit, Mapping) and "processors" in limit
     }
-
-
-def _no_partition(where: str, name: str, known: Sequence[str]) -> SwflowError:
-    problem = f"no partition {name!r}{suggest(name, known)}"
-    if not known:
-        problem = f"no partitions; use --scheduler {SITE}, or a share such as +20%"
-    return SwflowError(f"{where} has {problem}")
-
-
-def _not_scheduled(where: str, change: Change, known: Iterable[str]) -> SwflowError:
-    named = str(change).partition("=")[0]
-    hint = suggest(change.resource, known) if set(known) - {change.resource} else ""
-    return SwflowError(
-        f"{where} does not schedule {named}{hint}; use --scheduler {SITE}, or state the units: --resource "
-        f"{change.resource}=N"
-    )
 
 
 # -- jobs that fit
