@@ -1,7 +1,7 @@
 """Comparisons of runs: the pairs that are compared, and the rows of table ``comparisons``."""
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict
 from itertools import combinations
 from pathlib import Path
@@ -15,18 +15,18 @@ from swflow.analysis.heatmap import HEATMAP_MEASURES, Heatmap, heatmap
 from swflow.analysis.intervals import difference_of, difference_over_replicates, over_replicates, score_of
 from swflow.analysis.multiple_testing import columns_of, correct, family_of
 from swflow.analysis.resampling import Distribution, Resampled, Weeks, by_weeks, distribution_of, mean_of
-from swflow.database.inputs import Notes, Run
+from swflow.database.inputs import Run
 from swflow.database.schema import Rows
 from swflow.jobs import table as tables
 from swflow.jobs.table import read_columns
 from swflow.names import log_of, recipe_of, replicate_of, worth_comparing
 
 
-def pairs_to_compare(notes: Mapping[Path, Notes], changed: Collection[str]) -> list[list[tuple[Run, Run]]]:
+def pairs_to_compare(runs: Iterable[Run], changed: Collection[str]) -> list[list[tuple[Run, Run]]]:
     """Return the pairs of runs to compare, of which one has changed: a list for each log and replicate."""
     by_log: dict[str, list[Run]] = {}
-    for file, note in notes.items():
-        by_log.setdefault(log_of(note["workload"]), []).append(Run.of(file, note))
+    for run in runs:
+        by_log.setdefault(log_of(run.workload), []).append(run)
     groups: dict[tuple[str, int | None], list[tuple[Run, Run]]] = {}
     for log, of_log in by_log.items():
         for variant, base in combinations(of_log, 2):
@@ -56,7 +56,7 @@ def compare_runs(pairs: Sequence[tuple[Run, Run]]) -> Rows:
     time. `with_verdicts` adds the corrected verdicts to these rows of table ``comparisons``.
     """
     runs = {run.run: run for pair in pairs for run in pair}
-    fit = sum(run.jobs for run in runs.values()) <= tables.MOST_AT_ONCE
+    fit = sum(run.notes["rows"] for run in runs.values()) <= tables.MOST_AT_ONCE
     weeks = {name: _weeks(run.file, HEATMAP_MEASURES) for name, run in runs.items()} if fit else {}
     rows = []
     for measure in HEATMAP_MEASURES:

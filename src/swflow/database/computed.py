@@ -2,7 +2,7 @@
 
 import itertools
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import groupby
 from pathlib import Path
@@ -15,7 +15,7 @@ from swflow.analysis.fidelity import fidelity
 from swflow.analysis.heatmap import summarize
 from swflow.analysis.plausibility import LOOKED_AT, check_workload
 from swflow.database.comparisons import compare_runs, pairs_to_compare
-from swflow.database.inputs import Inputs, Notes, Run, Update
+from swflow.database.inputs import Inputs, Run, Update
 from swflow.database.schema import Rows
 from swflow.errors import SwflowError
 from swflow.jobs.table import Workload, check_columns, read_columns, read_metadata
@@ -48,12 +48,11 @@ class Computed(NamedTuple):
 
 def compute(inputs: Inputs, update: Update, in_turn: Callable[..., Iterator[Any]]) -> Computed:
     """Begin to compute the results of an update, by a function like `map`."""
-    new = [Run.of(file, note) for file, note in update.runs.items()]
-    by_workload = {name: list(some) for name, some in groupby(new, lambda run: run.workload)}
+    by_workload = {name: list(some) for name, some in groupby(update.runs, lambda run: run.workload)}
     recorded, unchanged = _with_records(inputs.runs, update.changed)
     return Computed(
         in_turn(_examine, update.workloads, [inputs.sources[name][0] for name in update.workloads]),
-        in_turn(_summary, new),
+        in_turn(_summary, update.runs),
         in_turn(_fairness, [inputs.sources[name][0] for name in by_workload], by_workload.values()),
         in_turn(_fidelity, recorded.keys(), recorded.values()),
         in_turn(compare_runs, pairs_to_compare(inputs.runs, update.changed)),
@@ -154,23 +153,23 @@ def _owners(file: Path) -> tuple[pl.DataFrame, Mapping[str, list[str]]]:
     return workload.jobs, workload.header
 
 
-def _with_records(notes: Mapping[Path, Notes], changed: Collection[str]) -> tuple[dict[Path, list[Run]], list[str]]:
+def _with_records(runs: Sequence[Run], changed: Collection[str]) -> tuple[dict[Path, list[Run]], list[str]]:
     """
     Return the runs to compare with each recorded schedule among the runs, by its file, if it or they changed.
 
     Also return the names of the runs for which nothing changed.
     """
-    records = {note["workload"]: (file, note["run"]) for file, note in notes.items() if note["options"]["order"] == LOG}
+    records = {run.workload: run for run in runs if run.notes["options"]["order"] == LOG}
     compared: dict[Path, list[Run]] = {}
     unchanged = []
-    for file, note in notes.items():
-        record, name = records.get(note["workload"], (file, ""))
-        if record == file:
+    for run in runs:
+        record = records.get(run.workload, run)
+        if record.run == run.run:
             continue
-        if note["run"] in changed or name in changed:
-            compared.setdefault(record, []).append(Run.of(file, note))
+        if run.run in changed or record.run in changed:
+            compared.setdefault(record.file, []).append(run)
         else:
-            unchanged.append(note["run"])
+            unchanged.append(run.run)
     return compared, unchanged
 
 
@@ -178,7 +177,8 @@ def _fidelity(record: Path, runs_of: Iterable[Run]) -> Rows:
     """Return the fidelity of runs of a workload to its recorded schedule."""
     columns = ["job_id", "submit_time", "start_time", "run_time", "processors", "wait_time", "load"]
     recorded = pl.read_parquet(record, glob=False, columns=columns)
-    return [
-        run.names | fidelity(recorded, pl.read_parquet(run.file, glob=False, columns=columns), run.processors)
-        for run in runs_of
-    ]
+    rows = []
+    for run in runs_of:
+        simulated = pl.read_parquet(run.file, glob=False, columns=columns)
+        rows.append(run.names | fidelity(recorded, simulated, run.notes["machine"]["processors"]))
+    return rows

@@ -34,19 +34,14 @@ Contents = dict[tuple[str, str], str]
 
 
 class Run(NamedTuple):
-    """A run: its names in the tables about runs, its file, the processors of its machine, and its jobs."""
+    """A run: its names in the tables about runs, its file, what the list of its folder says of it, and its metadata."""
 
     run: str
     workload: str
     scheduler: str
     file: Path
-    processors: int
-    jobs: int
-
-    @classmethod
-    def of(cls, file: Path, note: Notes) -> "Run":
-        """Return a run by its metadata."""
-        return cls(note["run"], note["workload"], note["scheduler"], file, note["machine"]["processors"], note["rows"])
+    listed: Listed
+    notes: Notes
 
     @property
     def names(self) -> dict[str, str]:
@@ -58,10 +53,9 @@ class Run(NamedTuple):
 class Inputs:
     """The files of a load."""
 
-    runs: dict[Path, Notes]  # the metadata of each run, sorted by its name, ``run``
+    runs: list[Run]  # sorted by name
     others: dict[Path, Notes]  # the metadata of sweeps, what-ifs and bounds
     fits: list[Path]  # fitted models
-    entries: dict[Path, Listed]  # what the list of a folder says of its files; empty without a list
     sources: dict[str, tuple[Path, str]]  # the file and digest of each workload
     schedulers: dict[str, Unchecked]  # the options of each scheduler
     contents: Contents
@@ -73,12 +67,12 @@ class Update:
 
     old: Contents | None
     workloads: list[str]
-    runs: dict[Path, Notes]  # sorted by name
+    runs: list[Run]  # sorted by name
 
     @property
     def changed(self) -> set[str]:
         """The names of the runs."""
-        return {note["run"] for note in self.runs.values()}
+        return {run.run for run in self.runs}
 
 
 def read_inputs(paths: Iterable[str | os.PathLike[str]]) -> Inputs:
@@ -90,22 +84,22 @@ def read_inputs(paths: Iterable[str | os.PathLike[str]]) -> Inputs:
         raise SwflowError("load: no run given; name folders such as results/runs/KTH-SP2")
     metadata = {file: _metadata(file, entry) for file, entry in entries.items()}
     others = {file: about for file, about in metadata.items() if about.get("kind") in KINDS}
-    notes = {file: _run_notes(file, metadata[file]) for file in sorted(entries) if file not in others}
-    sources = _sources(notes)
+    found = [_run(file, entries[file], metadata[file]) for file in sorted(entries) if file not in others]
+    sources = _sources(found)
     _check_bounds(others, sources)
     contents = {("code", "load"): fingerprint("load")}
     contents |= {("columns", "jobs"): _extra_columns(path for path, _ in sources.values())}
     contents |= {("workload", name): digest for name, (_, digest) in sources.items()}
-    contents |= {("run", note["run"]): entries[file].digest or file_digest(file) for file, note in notes.items()}
-    by_name = dict(sorted(notes.items(), key=lambda item: str(item[1]["run"])))
-    return Inputs(by_name, others, fits, entries, sources, _schedulers(notes, others), contents)
+    contents |= {("run", run.run): run.listed.digest or file_digest(run.file) for run in found}
+    by_name = sorted(found, key=lambda run: run.run)
+    return Inputs(by_name, others, fits, sources, _schedulers(found, others), contents)
 
 
 def planned_update(inputs: Inputs, database: str | os.PathLike[str]) -> Update:
     """Compare the files with the existing database, if any."""
     old = _old_contents(database, inputs.contents)
     new = {part for part, digest in inputs.contents.items() if (old or {}).get(part) != digest}
-    newly = {file: note for file, note in inputs.runs.items() if ("run", note["run"]) in new}
+    newly = [run for run in inputs.runs if ("run", run.run) in new]
     return Update(old, [name for name in inputs.sources if ("workload", name) in new], newly)
 
 
@@ -127,24 +121,25 @@ def _metadata(file: Path, entry: Listed) -> Notes:
         raise
 
 
-def _run_notes(file: Path, notes: Notes) -> Notes:
+def _run(file: Path, entry: Listed, notes: Notes) -> Run:
     if notes.get("kind") != "run":
         raise SwflowError(f"{file}: not a run of swflow; create one with: swflow simulate WORKLOAD -o {file}")
-    return notes | {"run": f"{notes['workload']}/{notes['scheduler']}"}
+    workload, scheduler = notes["workload"], notes["scheduler"]
+    return Run(f"{workload}/{scheduler}", workload, scheduler, file, entry, notes)
 
 
-def _sources(notes: Mapping[Path, Notes]) -> dict[str, tuple[Path, str]]:
+def _sources(found: Iterable[Run]) -> dict[str, tuple[Path, str]]:
     """Return the file of every workload and its digest; raise an error if it is not the simulated version."""
     inputs: dict[str, tuple[str, str]] = {}
     seen: set[str] = set()
-    for file, note in notes.items():
-        if note["run"] in seen:
-            raise SwflowError(f"load: two runs are called {note['run']!r} (one is {file}); rename one of them")
-        seen.add(note["run"])
-        known = inputs.setdefault(note["workload"], (note["source"], note["input"]))
-        if known[1] != note["input"]:
+    for run in found:
+        if run.run in seen:
+            raise SwflowError(f"load: two runs are called {run.run!r} (one is {run.file}); rename one of them")
+        seen.add(run.run)
+        known = inputs.setdefault(run.workload, (run.notes["source"], run.notes["input"]))
+        if known[1] != run.notes["input"]:
             raise SwflowError(
-                f"{file}: simulated on another version of {note['workload']!r} than other runs; simulate it again"
+                f"{run.file}: simulated on another version of {run.workload!r} than other runs; simulate it again"
             )
     workloads = {}
     for workload, (source, digest) in sorted(inputs.items()):
@@ -181,9 +176,9 @@ def _check_bounds(others: Mapping[Path, Notes], sources: Mapping[str, tuple[Path
             )
 
 
-def _schedulers(notes: Mapping[Path, Notes], others: Mapping[Path, Notes]) -> dict[str, Unchecked]:
+def _schedulers(found: Iterable[Run], others: Mapping[Path, Notes]) -> dict[str, Unchecked]:
     """Return the options of the schedulers of runs and sweeps; raise an error if a name has different options."""
-    named = [(file, note["scheduler"], note["options"]) for file, note in notes.items()]
+    named = [(run.file, run.scheduler, run.notes["options"]) for run in found]
     sweeps = {file: about["schedulers"] for file, about in others.items() if about["kind"] == "sweep"}
     named += [(file, *item) for file, of_sweep in sweeps.items() for item in of_sweep.items()]
     schedulers: dict[str, Unchecked] = {}

@@ -98,7 +98,7 @@ def load(
     """
     inputs = read_inputs(paths)
     update = planned_update(inputs, database)
-    is_large = any(note["rows"] > tables.MOST_AT_ONCE for note in inputs.runs.values())
+    is_large = any(run.notes["rows"] > tables.MOST_AT_ONCE for run in inputs.runs)
     workers = 0 if is_large else processes if len(update.runs) >= MANY_RUNS else 1
     with atomic_path(database) as temporary, threadpool_limits(1, user_api="blas"), _beside(workers) as in_turn:
         try:
@@ -114,8 +114,8 @@ def load(
                     _forget(connection, update.old, inputs.contents)
                 else:
                     _create(connection)
-                for file in update.runs:
-                    runs.check_whole(file, inputs.entries[file])
+                for run in update.runs:
+                    runs.check_whole(run.file, run.listed)
                 _fill_workloads(connection, computed.examined)
                 # What does not need the results of the other processes comes first, so that they are ready later.
                 _fill_runs(connection, inputs)
@@ -194,8 +194,7 @@ def _forget(connection: duckdb.DuckDBPyConnection, old: Contents, contents: Cont
         connection.execute(f'DROP VIEW "{view}"')
     for table, columns in TABLES.items():
         if not any(table in kept for kept in KEPT.values()):
-            connection.execute(f"DROP TABLE {table}")
-            connection.execute(f"CREATE TABLE {table} ({columns})")
+            connection.execute(f"CREATE OR REPLACE TABLE {table} ({columns})")
     for kind, kept in KEPT.items():
         stale = [name for (of, name), digest in old.items() if of == kind and contents.get((of, name)) != digest]
         for table, identifying in kept.items():
@@ -245,8 +244,8 @@ def _fill_outcomes(
     """Insert the outcomes of runs, and the heatmaps and bubbles derived from them."""
     made: dict[str, list[pl.DataFrame]] = {}
     outcomes = _Inserted(connection, "outcomes", ("run", "workload", "scheduler"))
-    for file in progress(list(update.runs)):
-        outcomes.add(file, update.runs[file], update.runs[file]["rows"])
+    for run in progress(update.runs):
+        outcomes.add(run.file, run.names, run.notes["rows"])
         for table, rows in next(computed.summaries).items():
             made.setdefault(table, []).append(rows)
     outcomes.insert()
@@ -257,9 +256,9 @@ def _fill_outcomes(
 def _fill_runs(connection: duckdb.DuckDBPyConnection, inputs: Inputs) -> None:
     """Insert the runs, with the notes stored when they were simulated, and their schedulers."""
     tables: dict[str, Rows] = {"runs": [], "metrics": [], "further_metrics": [], "correlations": []}
-    for file, note in inputs.runs.items():
-        names = {name: note[name] for name in ("run", "workload", "scheduler")}
-        about = {"seconds": inputs.entries[file].seconds, "processors": note["machine"]["processors"]}
+    for run in inputs.runs:
+        names, note = run.names, run.notes
+        about = {"seconds": run.listed.seconds, "processors": note["machine"]["processors"]}
         tables["runs"].append({**names, **about, "peak_processors": note["peak_processors"]})
         tables["metrics"].append(names | {name: note["metrics"].get(name) for name in METRICS})
         tables["further_metrics"] += [
@@ -270,7 +269,7 @@ def _fill_runs(connection: duckdb.DuckDBPyConnection, inputs: Inputs) -> None:
         found = note["correlations"]
         counts = {name: found.get(name) for name in ("jobs", "above_1")}
         tables["correlations"] += [
-            {"run": note["run"], "measure": measure, "spearman": found[measure], **counts} for measure in CORRELATED
+            {"run": run.run, "measure": measure, "spearman": found[measure], **counts} for measure in CORRELATED
         ]
     for table, rows in tables.items():
         _insert(connection, table, rows)
