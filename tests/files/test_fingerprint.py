@@ -110,7 +110,8 @@ def test_a_fingerprint_of_a_plugin_contains_every_module_that_it_loads(tmp_path)
     script = "import sys, mine; print(*(name for name in sys.modules if name.startswith('swflow')))"
     done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
     package = installed()
-    behind = package._loaded(package.closure(package.imported(fingerprints.read_source(tmp_path / "mine.py").imports)))
+    imported = package.imported(fingerprints.read_source(tmp_path / "mine.py").imports)
+    behind = package.closure(package.closure(imported), loaded=True)
     assert set(done.stdout.split()) - behind == set()
     assert source_digest("Mine", tmp_path / "mine.py") != source_digest("Easy", tmp_path / "mine.py")
 

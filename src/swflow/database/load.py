@@ -26,7 +26,7 @@ from swflow.database.inputs import KINDS, Contents, Inputs, Update, planned_upda
 from swflow.database.leaderboard import DIFFERENCES, GAPS, LEADERBOARD
 from swflow.database.schema import FIGURES, KEPT, MEDIANS, TABLES, Rows
 from swflow.errors import SwflowError, reason_of
-from swflow.files.atomic import atomic_path, read_json, write_json
+from swflow.files.atomic import atomic_path, read_json, write_json, write_text
 from swflow.files.query import connect, fetched, memory_limit
 from swflow.jobs import table as tables
 from swflow.jobs.table import JOB_COLUMNS
@@ -441,5 +441,4 @@ def write_summary(counts: Mapping[str, int], database: str | os.PathLike[str], p
         "bytes": Path(database).stat().st_size,
         "rows": dict(counts),
     }
-    with atomic_path(path) as temporary:
-        temporary.write_text(json.dumps(content, indent=1) + "\n")
+    write_text(path, json.dumps(content, indent=1) + "\n")

@@ -144,11 +144,24 @@ class Package:
     def modules_behind(self, *commands: str) -> set[str]:
         """Return the modules that count for the fingerprint of a command, those of the command line included."""
         full = self.closure(self._reached(commands)[1])
-        return full | self._loaded({*full, *self._startup}) | self._cli.keys()
+        return full | self.closure({*full, *self._startup}, loaded=True) | self._cli.keys()
 
-    def closure(self, modules: Iterable[str]) -> set[str]:
-        """Return modules with all that these import, at their top or inside functions."""
-        return self._followed(modules, lambda source: source.imports)
+    def closure(self, modules: Iterable[str], loaded: bool = False) -> set[str]:
+        """
+        Return modules with all that these import, at their top or inside functions.
+
+        With ``loaded``, only what is loaded when they are imported counts, the packages around them included.
+        """
+        reached: set[str] = set()
+        waiting = list(modules)
+        while waiting:
+            module = waiting.pop()
+            if module not in reached and module in self.files:
+                reached.add(module)
+                source = self.source(module)
+                waiting += self.imported(source.loaded if loaded else source.imports)
+                waiting += _around(module) if loaded else []
+        return reached
 
     def imported(self, imports: Iterable[Import]) -> Iterator[str]:
         """Give the modules of the package among imports."""
@@ -158,30 +171,10 @@ class Package:
             elif module in self.files and not (module == self.name and name.startswith("__")):
                 yield module
 
-    def _followed(self, modules: Iterable[str], imports_of: Any) -> set[str]:
-        reached: set[str] = set()
-        waiting = list(modules)
-        while waiting:
-            module = waiting.pop()
-            if module not in reached and module in self.files:
-                reached.add(module)
-                waiting += self.imported(imports_of(self.source(module)))
-        return reached
-
-    def _loaded(self, modules: Iterable[str]) -> set[str]:
-        """Return modules with those that are loaded when they are imported, the packages around them included."""
-
-        def loaded(source: Source) -> list[Import]:
-            around = ((parent, "") for name in self.imported(source.loaded) for parent in _around(name))
-            return [*source.loaded, *around]
-
-        every = set(modules)
-        return self._followed(every | {parent for name in every for parent in _around(name)}, loaded)
-
     @cached_property
     def _startup(self) -> set[str]:
         """The modules that are loaded with the command line, itself left out."""
-        return {name for name in self._loaded({f"{self.name}.cli"}) if not self._is_cli(name)}
+        return {name for name in self.closure([f"{self.name}.cli"], loaded=True) if not self._is_cli(name)}
 
     @cached_property
     def _cli(self) -> dict[str, Source]:
@@ -195,7 +188,7 @@ class Package:
         The data of modules that are loaded only does not count.
         """
         full = self.closure(used)
-        for module in sorted(full | self._loaded({*full, *startup})):
+        for module in sorted(full | self.closure({*full, *startup}, loaded=True)):
             if not self._is_cli(module):
                 yield f"{module} {self.source(module).digest}"
         for module in sorted(full):

@@ -21,6 +21,10 @@ BEST = "The best value of a row is marked."
 MOST_COMPARED = 12
 
 
+#: The styles of compared cells without a decided verdict.
+_MARKS = {TOO_FEW_WEEKS: "untested", EQUAL: "chance", NOT_DISTINGUISHABLE: "chance"}
+
+
 @dataclass
 class Section:
     """A part of a page: a heading, a note, and blocks (figures, tables, matrices, lists), hidden if ``folded``."""
@@ -94,18 +98,13 @@ def compared(source: Source, runs: Sequence[dict[str, str]]) -> list[Block]:
     cells: dict[str, Block] = {}
     for variant, base, measure, score, wins, losses, verdict in rows:
         a, b = names.index(variant), names.index(base)
-        marks = {
-            TOO_FEW_WEEKS: "untested",
-            EQUAL: "chance",
-            NOT_DISTINGUISHABLE: "chance",
-        }  # styles of cells without a verdict
-        reason = [marks[verdict], verdict] if verdict in marks else []
+        reason = [_MARKS[verdict], verdict] if verdict in _MARKS else []
         opposite = None if score is None else -score
         part = cells.setdefault(measure, {})
         part[f"{a},{b}"] = [*map(shortened, (score, wins, losses)), *reason]
         part[f"{b},{a}"] = [*map(shortened, (opposite, losses, wins)), *reason]
     more = len(runs) - len(shown)
-    matrix = {
+    return [{
         "kind": "compare",
         "title": "Which is better at equal load",
         "note": "Blue: the run of the row is better at equal load than the run of the column; orange: worse. "
@@ -116,8 +115,7 @@ def compared(source: Source, runs: Sequence[dict[str, str]]) -> list[Block]:
         + (f" {more} further runs are left out." if more else ""),
         "names": short_names(shown),
         "measures": {measure: cells[measure] for measure in HEATMAP_MEASURES if measure in cells},
-    }
-    return [matrix]
+    }]  # fmt: skip
 
 
 def _mean_and_interval(values: Sequence[float | None]) -> list[Any] | None:

@@ -66,10 +66,15 @@ def _overview(source: Source) -> Page:
     recorded_first = bool(source.tables(["whatifs"], Scope())) or not published.blocks
     known = {study.name for study in source.plan.studies}
     figures = [figure_block(spec) for spec in source.figures if spec["usermeta"].get("study") not in known]
+    planned = [scheduler for study in source.plan.studies for scheduler in study.schedulers]
+    note = (
+        "A row is a workload, a column a scheduler; the best value of a row is marked. Replicates: mean and Student's "
+    )
+    note += "95 % interval."
     first = [recorded, published, answers, open_answers]
     sections = [
         *(first if recorded_first else [*first[1:], recorded]),
-        _matrix_section(source),
+        Section("Schedulers on every workload", note, matrix(source.metrics, planned)),
         _plausible(source),
         Section("Omitted runs", blocks=source.tables(["left_out"], Scope())),
         Section("Figures", blocks=figures),
@@ -87,13 +92,6 @@ def _recorded_section(source: Source, scope: Scope, faithful: str = "fidelity") 
         if study == scope.study
     ]
     return Section("Recorded and simulated schedules, and what-ifs", note, source.tables(names, scope) + drawn)
-
-
-def _matrix_section(source: Source) -> Section:
-    planned = [scheduler for study in source.plan.studies for scheduler in study.schedulers]
-    note = "A row is a workload, a column a scheduler; the best value of a row is marked. Replicates: mean and"
-    note += " Student's 95 % interval."
-    return Section("Schedulers on every workload", note, matrix(source.metrics, planned))
 
 
 def _published(source: Source, studies: Mapping[str, Sequence[Study]]) -> Section:

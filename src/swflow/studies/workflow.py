@@ -451,9 +451,12 @@ class Workflow:
     def figures(self) -> list[Figures]:
         """The figures, by the jobs that draw them."""
         return [
-            Figures(group, *_figure_files(some), digest(some), partial(self._shown, some))
+            Figures(
+                group, _figure_files(some, "png"), _figure_files(some, "svg", "json"), digest(some),
+                partial(self._shown, some),
+            )
             for group, some in self._groups.items()
-        ]
+        ]  # fmt: skip
 
     @property
     def _groups(self) -> dict[str, dict[str, Config]]:
@@ -496,17 +499,16 @@ class Workflow:
             if self.is_reached(self.logs_behind(name))
             for end in ("html", "csv")
         ]
-        return [file for file in self.pictures() if not file.endswith(".json")] + whatifs
+        return self.pictures("png", "svg") + whatifs
 
     def drawings(self, wildcards: Any) -> list[str]:
         """Return the interactive figures of the studies whose logs are available."""
-        return [file for file in self.pictures() if file.endswith(".json")]
+        return self.pictures("json")
 
-    def pictures(self) -> list[str]:
-        """Return all files of figures whose logs are available."""
+    def pictures(self, *endings: str) -> list[str]:
+        """Return the files of figures whose logs are available, of all kinds or with these endings."""
         shown = [name for name, options in self.drawn.items() if self.is_reached(self.logs_behind(options["log"]))]
-        png, others = _figure_files(shown)
-        return png + others
+        return _figure_files(shown, *endings)
 
     @property
     def plans(self) -> dict[str, Any]:
@@ -533,7 +535,6 @@ class Workflow:
 
     def planned_files(self) -> set[str]:
         """Return the files and folders that the config's jobs make in results, also those of missing logs."""
-        png, others = _figure_files(self.drawn)
         return {
             *(f"results/logs/{self.source(log_of(name)).name}.swf.gz" for name in self.workloads),
             *(f"results/workloads/{name}.parquet" for name in self.workloads),
@@ -541,7 +542,7 @@ class Workflow:
             *self.loaded_files(),
             *(f"results/whatif/{study}/{name}.{end}" for study, name in self.whatifs for end in ("html", "csv")),
             *(f"results/forecasts/{study}/{name}.csv" for study, name in self.forecasts),
-            *(str(REACHED), *png, *others),
+            *(str(REACHED), *_figure_files(self.drawn)),
         }
 
     def drop_unrecorded(self) -> None:
@@ -639,10 +640,8 @@ def start_only_when_jobs_end(workflow: Any) -> None:
         scheduler.job_rate_limiter = None
 
 
-def _figure_files(names: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Return the files of figures: PNG, and the others."""
-    files = [f"results/figures/{name}" for name in names]
-    return [f"{file}.png" for file in files], [f"{file}.{ending}" for file in files for ending in ("svg", "json")]
+def _figure_files(names: Iterable[str], *endings: str) -> list[str]:
+    return [f"results/figures/{name}.{ending}" for name in names for ending in endings or ("png", "svg", "json")]
 
 
 def _digest_of(run: str) -> str:
