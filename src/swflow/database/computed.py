@@ -95,7 +95,7 @@ def _examine(name: str, file: Path) -> Examined:
 
 def _workload_row(name: str, workload: Workload) -> dict[str, object]:
     jobs, machine = workload.jobs, workload.machine
-    header = {key: "; ".join(lines) or None for key, lines in workload.header.items()}
+    named = {"time_zone": "TimeZoneString", **{key.lower(): key for key in ("Computer", "Installation", "Acknowledge")}}
     return {
         "log": workload.log,
         "recipe": recipe_of(name),
@@ -109,15 +109,11 @@ def _workload_row(name: str, workload: Workload) -> dict[str, object]:
         "first_submit_time": jobs["submit_time"].min(),
         "last_submit_time": jobs["submit_time"].max(),
         "unix_start_time": header_number(workload.header, "UnixStartTime"),
-        "time_zone": header.get("TimeZoneString"),
-        "computer": header.get("Computer"),
-        "installation": header.get("Installation"),
-        "acknowledge": header.get("Acknowledge"),
+        **{column: "; ".join(workload.header.get(key, ())) or None for column, key in named.items()},
     }
 
 
 def _summary(run: Run) -> dict[str, pl.DataFrame]:
-    """Return the rows of a run in the tables of heatmaps and bubbles."""
     found = summarize(run.file)
     parts = {"heatmaps": "cells", "bubbles": "bubbles", "bubbles_11": "bubbles_11"}
     return {table: found[part].with_columns(run=pl.lit(run.run)) for table, part in parts.items()}
@@ -174,7 +170,6 @@ def _with_records(runs: Sequence[Run], changed: Collection[str]) -> tuple[dict[P
 
 
 def _fidelity(record: Path, runs_of: Iterable[Run]) -> Rows:
-    """Return the fidelity of runs of a workload to its recorded schedule."""
     columns = ["job_id", "submit_time", "start_time", "run_time", "processors", "wait_time", "load"]
     recorded = pl.read_parquet(record, glob=False, columns=columns)
     rows = []

@@ -162,7 +162,6 @@ def _extra_columns(files: Iterable[Path]) -> str:
 
 
 def _check_bounds(others: Mapping[Path, Notes], sources: Mapping[str, tuple[Path, str]]) -> None:
-    """Raise an error if bounds were computed of another version of a workload than the runs, or twice."""
     seen: set[str] = set()
     bounds = {file: about["workload"] for file, about in others.items() if about["kind"] == "bounds"}
     for file, name in bounds.items():
@@ -236,7 +235,6 @@ def read_plan(path: str | os.PathLike[str]) -> tuple[list[str], Rows, dict[str, 
 
 
 def _missing_logs(path: str) -> Mapping[str, str]:
-    """Return the logs that ``swflow reach`` could not fetch, with the reasons."""
     what = "a file of swflow reach; delete it, and run snakemake again"
     content = read_json(path, what)
     if not isinstance(content, dict):

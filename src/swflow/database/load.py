@@ -177,7 +177,6 @@ def _beside(workers: int) -> Iterator[Callable[..., Iterator[Any]]]:
 
 
 def _create(connection: duckdb.DuckDBPyConnection) -> None:
-    """Create all tables."""
     for table, columns in TABLES.items():
         connection.execute(f"CREATE TABLE {table} ({columns})")
     jobs, outcomes = (
@@ -203,7 +202,6 @@ def _forget(connection: duckdb.DuckDBPyConnection, old: Contents, contents: Cont
 
 
 def _fill_workloads(connection: duckdb.DuckDBPyConnection, examined: Iterable[Examined]) -> None:
-    """Insert workloads, their jobs, and their histories."""
     rows: dict[str, Rows] = {}
     called = []
     tables_of_jobs = _Inserted(connection, "jobs", ["workload"])
@@ -241,7 +239,6 @@ def _fill_outcomes(
     computed: Computed,
     progress: Callable[[Sequence[Any]], Iterable[Any]],
 ) -> None:
-    """Insert the outcomes of runs, and the heatmaps and bubbles derived from them."""
     made: dict[str, list[pl.DataFrame]] = {}
     outcomes = _Inserted(connection, "outcomes", ("run", "workload", "scheduler"))
     for run in progress(update.runs):
@@ -254,7 +251,6 @@ def _fill_outcomes(
 
 
 def _fill_runs(connection: duckdb.DuckDBPyConnection, inputs: Inputs) -> None:
-    """Insert the runs, with the notes stored when they were simulated, and their schedulers."""
     tables: dict[str, Rows] = {"runs": [], "metrics": [], "further_metrics": [], "correlations": []}
     for run in inputs.runs:
         names, note = run.names, run.notes
@@ -289,7 +285,6 @@ def _scheduler_row(name: str, options: Unchecked) -> dict[str, object]:
 
 
 def _fill_fairness_and_fidelity(connection: duckdb.DuckDBPyConnection, computed: Computed) -> None:
-    """Insert the fairness of runs, and their fidelity to the recorded schedules of their workloads."""
     fairness = [table for table in computed.fairness if table.height]
     _insert(connection, "fairness", pl.concat(fairness, how="vertical_relaxed") if fairness else [])
     kept = {"kept": computed.unchanged}
@@ -300,7 +295,6 @@ def _fill_fairness_and_fidelity(connection: duckdb.DuckDBPyConnection, computed:
 def _fill_others(
     connection: duckdb.DuckDBPyConnection, inputs: Inputs, left_out: Sequence[Mapping[str, object]]
 ) -> None:
-    """Insert sweeps, what-ifs, bounds, fitted models, and the runs that are left out."""
     for file, about in inputs.others.items():
         table, names = KINDS[about["kind"]]
         values = {name: pl.lit(about[name], pl.String) for name in names}
@@ -310,7 +304,6 @@ def _fill_others(
 
 
 def _fit_rows(path: Path) -> Rows:
-    """Return the goodness of fit of a fitted model."""
     what = f"a fitted model; create one with: swflow model WORKLOAD --save-fit {path}"
     fitted = read_json(path, what)
     try:

@@ -157,7 +157,7 @@ def _is_running(process: int) -> bool:
     except (ProcessLookupError, OverflowError):
         return False
     except OSError:
-        return True
+        pass  # it belongs to another user
     return True
 
 

@@ -178,7 +178,6 @@ class Package:
 
     @cached_property
     def _cli(self) -> dict[str, Source]:
-        """The modules of the command line."""
         return {name: self.source(name) for name in sorted(self.files) if self._is_cli(name)}
 
     def parts(self, used: Iterable[str], startup: Iterable[str] = ()) -> Iterator[str]:

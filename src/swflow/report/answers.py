@@ -271,7 +271,6 @@ def _of_schedulers(
     lookup: Lookup,
     names: Mapping[str, str],
 ) -> Headline:
-    """Compare schedulers on equal workloads."""
     found: list[tuple[list[Claim], str]] = []
     for name, base in contrasts(study, idle, options):
         claims = []

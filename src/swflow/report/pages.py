@@ -126,7 +126,6 @@ def _plausible(source: Source) -> Section:
 
 
 def _paper_page(source: Source, paper: str) -> Page:
-    """Return the page of a paper: its claims, its tables as printed, and its figures in its order."""
     about, count = _about(source, paper), source.papers[paper]
     cite = f"{about['citation']}. " if about["citation"] else ""
     note = (
@@ -239,7 +238,6 @@ def _run_sections(source: Source, study: Study, folded: str) -> list[Section]:
 
 
 def _few(runs: Sequence[dict[str, str]]) -> list[dict[str, str]]:
-    """Return the runs of a ranking that are drawn: the best ones, and the reference."""
     best = list(runs[:MOST_DRAWN])
     reference = [run for run in runs[MOST_DRAWN:] if run["scheduler"] == REFERENCE]
     return [*best[: MOST_DRAWN - len(reference)], *reference]

@@ -188,7 +188,6 @@ def _ranking_answer(source: "Source", study: Study) -> Headline:
 
 
 def _conventions_answer(source: "Source", study: Study) -> str:
-    """Return which convention matters most, if the study runs several choices of conventions."""
     choices = source.rows("SELECT DISTINCT convention, ours FROM conventions WHERE part = 'scheduler'")
     if len({convention for convention, choice in choices if choice in study.schedulers}) < 2:
         return ""

@@ -313,7 +313,6 @@ def tables(question: Question) -> list[Table]:
 
 
 def _now_and_then(question: Question, variant: Variant) -> Table:
-    """Return the measures and sizes of the base and of one variant."""
     rows = []
     base, then = question.rows(question.base), question.rows(variant)
     for measure, row in then.items():
@@ -332,13 +331,11 @@ def _now_and_then(question: Question, variant: Variant) -> Table:
 
 
 def _units(row: Row) -> dict[str, int]:
-    """Return the units of each resource of a row."""
     parts = (text.partition("=") for text in row["resources"].split(",") if text)
     return {name: int(units) for name, _, units in parts}
 
 
 def _label(measure: str, unit: Unit) -> str:
-    """Return the name of a measure with the unit of its values."""
     return f"{LABELS[measure]}, {unit.name}" if unit.name else LABELS[measure]
 
 
@@ -351,7 +348,6 @@ def _change(row: Row, unit: Unit) -> list[str]:
 
 
 def _ranking(question: Question) -> Table:
-    """Return the mean waits of all variants, the shortest first; the base is the first row."""
     rows = [(variant, question.row(variant)) for variant in [question.base, *question.ranked]]
     unit = unit_of(*(row["value"] for _, row in rows))
     found = [
@@ -366,7 +362,6 @@ def _ranking(question: Question) -> Table:
 
 
 def _other_measures(question: Question) -> Table:
-    """Return the other measures of all variants with their changes."""
     every = [question.rows(variant) for variant in [question.base, *question.ranked]]
     units = {
         measure: unit_of_measure(measure, *(rows[measure]["value"] for rows in every))
@@ -386,7 +381,6 @@ def _other_measures(question: Question) -> Table:
 
 
 def _of_base(question: Question) -> Table:
-    """Return the measures of the base, beside the recorded mean wait, if there is one."""
     rows, recorded = question.rows(question.base), question.recorded
     lines = []
     for measure, row in rows.items():
@@ -819,7 +813,6 @@ class Bar(NamedTuple):
 
 
 def _bars(question: Question) -> list[Bar]:
-    """Return the bars of the figure: mean waits with their intervals."""
     values: list[tuple[str, str, float, float | None, float | None]] = []
     found = question.answer.fidelity
     if found is not None and found["jobs"]:

@@ -273,7 +273,6 @@ def _stated_resources(options: Unchecked, machine: Machine) -> list[Unchecked]:
 
 
 def _processor_limits(options: Unchecked, kind: str) -> dict[str, int]:
-    """Return the limits of processors of each named user, group or partition."""
     limits = (options.get("limits") or {}).get(kind) or {}
     return {
         name: limit["processors"]

@@ -170,7 +170,6 @@ def entries(config: Config, part: str, logs: Collection[str] | None = None) -> I
 
 
 def _check_entry(config: Config, study: str, group: Config, schedulers: list[str], where: str) -> None:
-    """Raise an error for an unknown scheduler or sweep, for a sweep of the recorded schedule, and for missing seeds."""
     for scheduler in schedulers:
         _require(scheduler, {LOG, *config["schedulers"]}, f"{where}: schedulers", "scheduler")
     if "scheduler" in group:
@@ -185,7 +184,6 @@ def _check_entry(config: Config, study: str, group: Config, schedulers: list[str
 
 
 def _check_workload(workload: str, config: Config, logs: Collection[str], where: str) -> None:
-    """Raise an error for a workload of an unknown log or step, and for one with a long name."""
     _require(log_of(workload), logs, f"{where}: workloads", "log")
     for step in steps_of(workload):
         _require_step(step, config["steps"], f"{where}: workloads")
@@ -201,7 +199,6 @@ def _expanded(content: Config, group: Config) -> Iterable[str]:
 
 
 def _require_step(step: str, steps: Config, where: str) -> None:
-    """Raise an error if the config lacks the step, or if it is a replicate of a step that draws nothing."""
     name, replicate = split_step(step)
     _require(name, steps, where, "step")
     kind = steps[name].get("kind")
@@ -455,8 +452,9 @@ def _figures(config: Config, entries: Iterable[Entry]) -> dict[str, dict[str, An
     for (study, log), planned in columns.items():
         content, shown = config["studies"][study], first_replicates(workload for workload, _ in planned)
         runs = list(dict.fromkeys((workload, scheduler) for workload, scheduler in planned if workload in shown))
+        named = [{"workload": workload, "scheduler": scheduler} for workload, scheduler in runs]
         for kind in content.get("figures", ()):
-            if kind == "difference" and not _comparable(runs):
+            if kind == "difference" and not any(worth_comparing(*pair) for pair in combinations(named, 2)):
                 raise SwflowError(f"studies: {study}: figures: difference: {log} has no two runs to compare")
             names = ["/".join(run) for run in runs]
             options = {"kind": kind, "log": log, "title": log, "runs": names, "split": subsets(content)}
@@ -483,11 +481,6 @@ def subsets(content: Config) -> list[str]:
     if isinstance(split, Mapping):
         return [f"{name}={predicate}" for name, predicate in split.items()]
     return [split] if isinstance(split, str) else list(split)
-
-
-def _comparable(runs: Iterable[tuple[str, str]]) -> bool:
-    named = [{"workload": workload, "scheduler": scheduler} for workload, scheduler in runs]
-    return any(worth_comparing(first, second) for first, second in combinations(named, 2))
 
 
 def check_schedulers(config: Config) -> None:

@@ -228,7 +228,6 @@ def with_policies(
 
 
 def _uses_shares(order: Any) -> bool:
-    """Return whether an order depends on the usage of accounts."""
     return order in ("fair-share", MULTIFACTOR) or (
         isinstance(order, str) and any(word in order for word in OF_ACCOUNTS)
     )

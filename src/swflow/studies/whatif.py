@@ -236,7 +236,8 @@ class _Result:
         """Compute the statistics; each job belongs to the week of its submission in the log."""
         if result.outcomes.is_empty():
             raise SwflowError(f"whatif: {variant.name}: the run has no job; expected a log that records wait times")
-        weekly = _weekly(workload, result.outcomes)
+        recorded = workload.jobs.select("job_id", "submit_time")
+        weekly = result.outcomes.drop("submit_time").join(recorded, on="job_id", how="left", maintain_order="left")
         weeks = by_weeks(weekly)
         statistics = {measure: statistic(weeks, measure) for measure in MEASURES}
         return cls(weekly, statistics, cls.waits_of(weekly, grouped))
@@ -246,12 +247,6 @@ class _Result:
         """Return the number of jobs and the mean wait of each group, in the order of the groups."""
         waits = grouped.join(outcomes.select("job_id", "wait_time"), on="job_id", how="inner", maintain_order="left")
         return waits.group_by("by", "name", maintain_order=True).agg(jobs=pl.len(), value=pl.col("wait_time").mean())
-
-
-def _weekly(workload: Workload, outcomes: pl.DataFrame) -> pl.DataFrame:
-    """Return outcomes with the recorded submit times, which decide the week of a job."""
-    recorded = workload.jobs.select("job_id", "submit_time")
-    return outcomes.drop("submit_time").join(recorded, on="job_id", how="left", maintain_order="left")
 
 
 def _recorded(workload: Workload, base: Variant) -> pl.DataFrame | None:

@@ -342,12 +342,10 @@ class Workflow:
         return command_options(settings | {"drop": settings["drop"] or ["none"]} | machine)
 
     def _options_of_step(self, step: str, parent: str) -> str:
-        """Return the options of the command of a step, with the fitted model that it draws from."""
         fitted, options = _fit_file(self._content_of(step), parent), step_options(step, self.config)
         return f"--fitted {fitted} {options}" if fitted else options
 
     def _named(self, names: Iterable[str], separator: str) -> str:
-        """Return the options that name schedulers."""
         named = [f"{name}{separator}{_canonical(self.schedulers[name])}" for name in names]
         return command_options({"scheduler": named})
 
@@ -373,7 +371,6 @@ class Workflow:
         return _fit_file(self._content_of(step), parent) if parent else ""
 
     def _content_of(self, step: str) -> Config:
-        """Return the definition of a step in the config."""
         content: Config = self.config["steps"][split_step(step)[0]]
         return content
 
