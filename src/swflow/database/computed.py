@@ -27,10 +27,9 @@ from swflow.workload.clean import open_workload
 
 
 class Examined(NamedTuple):
-    """The rows that describe a workload by table, the names in it, its columns, and its jobs or their file."""
+    """The rows that describe a workload by table, its columns, and its jobs or their file."""
 
     rows: dict[str, Rows]
-    names: pl.DataFrame
     schema: pl.Schema
     jobs: pl.DataFrame | Path
 
@@ -81,8 +80,6 @@ def _examine(name: str, file: Path) -> Examined:
         ],
         "checks": [asdict(finding) for finding in check_workload(workload)],
     }
-    for row in itertools.chain.from_iterable(rows.values()):
-        row["workload"] = name
     jobs: pl.DataFrame | Path = workload.jobs
     schema = workload.jobs.schema
     if is_workload:
@@ -90,7 +87,10 @@ def _examine(name: str, file: Path) -> Examined:
         workload = replace(workload, jobs=read_columns(file, named))
         schema = check_columns(pl.read_parquet(file, glob=False, n_rows=0), name).schema
         jobs = file
-    return Examined(rows, names_of_jobs(workload).with_columns(workload=pl.lit(name)), schema, jobs)
+    rows["names"] = names_of_jobs(workload).to_dicts()
+    for row in itertools.chain.from_iterable(rows.values()):
+        row["workload"] = name
+    return Examined(rows, schema, jobs)
 
 
 def _workload_row(name: str, workload: Workload) -> dict[str, object]:

@@ -203,13 +203,11 @@ def _forget(connection: duckdb.DuckDBPyConnection, old: Contents, contents: Cont
 
 def _fill_workloads(connection: duckdb.DuckDBPyConnection, examined: Iterable[Examined]) -> None:
     rows: dict[str, Rows] = {}
-    called = []
     tables_of_jobs = _Inserted(connection, "jobs", ["workload"])
     for found in examined:
         for table, some in found.rows.items():
             rows.setdefault(table, []).extend(some)
         about = found.rows["workloads"][0]
-        called.append(found.names)
         for column, dtype in found.schema.items():
             connection.execute(f'ALTER TABLE jobs ADD COLUMN IF NOT EXISTS "{column}" {_duckdb_type(dtype)}')
         if isinstance(found.jobs, Path):
@@ -220,8 +218,6 @@ def _fill_workloads(connection: duckdb.DuckDBPyConnection, examined: Iterable[Ex
     tables_of_jobs.insert()
     for table, some in rows.items():
         _insert(connection, table, some)
-    if called:
-        _insert(connection, "names", pl.concat(called, how="vertical_relaxed"))
 
 
 def _duckdb_type(dtype: Any) -> str:

@@ -776,6 +776,7 @@ def page(question: Question, title: str, command: str = "", digest: str = "") ->
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string(Path(__file__).with_suffix(".html").read_text(encoding="utf-8"))
     found = tables(question)
+    unit, bars = _bars(question)
     if len(question.variants) > 2:
         found += [_now_and_then(question, variant) for variant in question.ranked]
     return template.render(
@@ -785,9 +786,9 @@ def page(question: Question, title: str, command: str = "", digest: str = "") ->
         fidelity=fidelity_in_words(question),
         caveats=[*caveats(question), *question.doubts],
         steps=next_steps(question),
-        schedulers=[line.partition(": ")[::2] for line in schedulers_in_words(question)],
-        bars=_bars(question),
-        unit=_unit_of_bars(question).name,
+        schedulers=[(name, options_in_words(options)) for name, options in question.schedulers.items()],
+        bars=bars,
+        unit=unit.name,
         tables=found,
         wide=("jobs", "processors", "utilization"),
         definitions=DEFINITIONS,
@@ -795,10 +796,6 @@ def page(question: Question, title: str, command: str = "", digest: str = "") ->
         version=__version__,
         digest=digest,
     )
-
-
-def _unit_of_bars(question: Question) -> Unit:
-    return unit_of(question.recorded, *(question.row(variant)["value"] for variant in question.variants))
 
 
 class Bar(NamedTuple):
@@ -812,7 +809,7 @@ class Bar(NamedTuple):
     span: str | None
 
 
-def _bars(question: Question) -> list[Bar]:
+def _bars(question: Question) -> tuple[Unit, list[Bar]]:
     values: list[tuple[str, str, float, float | None, float | None]] = []
     found = question.answer.fidelity
     if found is not None and found["jobs"]:
@@ -822,11 +819,11 @@ def _bars(question: Question) -> list[Bar]:
         low, high = (None if end is None else row["base"] + end for end in (row["low"], row["high"]))
         values.append((row["variant"], "simulated", row["value"], low, high))
     most = max((one for *_, value, _, high in values for one in (value, high) if one is not None), default=0.0)
-    unit, bars = _unit_of_bars(question), []
+    unit, bars = unit_of(question.recorded, *(value for _, _, value, _, _ in values)), []
     for name, kind, value, low, high in values:
         width = f"{100 * value / most if most > 0 else 0:.2f}"
         interval: tuple[str | None, str | None] = None, None
         if low is not None and high is not None and most > 0:
             interval = f"{100 * max(low, 0) / most:.2f}", f"{100 * (high - max(low, 0)) / most:.2f}"
         bars.append(Bar(name, kind, unit.number(value), width, *interval))
-    return bars
+    return unit, bars
