@@ -179,7 +179,7 @@ def test_an_updated_database_equals_a_new_one(source, tmp_path):
         simulate_all(file, {"easy": schedulers["easy"]}, runs / file.stem)
     read = []
     load([runs], database, progress=lambda items: read.extend(items) or items)
-    assert [f"{path.parent.name}/{path.stem}" for path in read] == ["A+m@2/easy", "A+m@6/easy", "A/fcfs", "A/sjf"]
+    assert [run.run for run in read] == ["A+m@2/easy", "A+m@6/easy", "A/fcfs", "A/sjf"]
     assert everything(database) != first
     load([runs], tmp_path / "new.duckdb")
     assert everything(database) == everything(tmp_path / "new.duckdb")
