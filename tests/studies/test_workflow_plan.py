@@ -70,6 +70,26 @@ def test_figures_of_a_log_whose_source_is_missing_are_left_out(tmp_path, monkeyp
     assert plan.pictures() == [f"results/figures/one/A-waits.{ending}" for ending in ("png", "svg", "json")]
 
 
+@pytest.mark.parametrize("part", ["whatif", "forecast"])
+def test_a_question_on_a_log_that_cannot_be_fetched_is_left_out(tmp_path, monkeypatch, part):
+    """The workflow tried to fetch a log that only a what-if or a forecast needs, and failed as a whole."""
+    monkeypatch.chdir(tmp_path)
+    Path("logs.yaml").write_text(
+        "A: {generate: lublin, processors: 32, jobs: 50}\n"
+        "B: {file: b.swf.gz, url: 'https://nowhere.invalid/b.swf.gz', processors: 32, nodes: 32, jobs: 5}\n"
+    )
+    runs = [{"workloads": ["A"], "schedulers": ["easy"]}]
+    asked = [{"workloads": ["A", "B"]} | ({"schedulers": ["easy"]} if part == "whatif" else {})]
+    studies = {"one": {"logs": ["A", "B"], "runs": runs, part: asked}}
+    schedulers = {"easy": {"backfill": "easy"}}
+    plan = Workflow(read_config({"catalogue": ["logs.yaml"], "schedulers": schedulers, "studies": studies}, SCHEMA))
+    REACHED.parent.mkdir(parents=True)
+    REACHED.write_text(json.dumps({"missing": {"B": "cannot be fetched"}, "reached": []}))
+    plan.is_done = True
+    files = {name for name in plan.loaded(NONE) + plan.targets(NONE) if "/one/" in name}
+    assert files and not [name for name in files if "/B." in name]
+
+
 def test_workloads_on_numbered_processors_are_simulated_first(config):
     assert Workflow(config).with_places == []
     placed = {**config["schedulers"], "fcfs": {"backfill": "none", "allocation": "first-fit"}}

@@ -134,7 +134,7 @@ class Percent(NamedTuple):
         return self.change + (f" (95 % interval {self.interval})" if self.interval else "")
 
 
-def listed(parts: list[str], last: str = "and") -> str:
+def listed(parts: list[str]) -> str:
     """
     Return names as a list in a sentence.
 
@@ -143,7 +143,7 @@ def listed(parts: list[str], last: str = "and") -> str:
     >>> listed(["a"]), listed(["a", "b", "c"])
     ('a', 'a, b and c')
     """
-    return f" {last} ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
 def share_of(part: float | None) -> str:

@@ -172,8 +172,7 @@ class Workflow:
         #: The planned logs whose download may fail.
         self.unsure: list[str] = []
         if not self.config["strict"]:
-            swept = [workload for workload, _ in self.sweeps]
-            needed = {log for name in [*self.runs, *swept] for log in self.logs_behind(name)}
+            needed = {log for name in workloads for log in self.logs_behind(name)}
             recorded = needed & set(self.recorded) - set(self.own_logs)
             mirror = self.config["mirror"]
             self.unsure = sorted(log for log in recorded if not is_at_hand(self.catalogue[log], mirror))
