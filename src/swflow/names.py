@@ -148,20 +148,6 @@ def expand(text: str) -> list[str]:
     return [_RANGE.sub(f"@{number}", text) for number in range(int(found[1]), int(found[2]) + 1)]
 
 
-def replicates(template: str, seeds: int | None) -> list[str]:
-    """
-    Return the workloads of a template of a study.
-
-    Examples
-    --------
-    >>> replicates("KTH-SP2+memory-high@{seed}", 2)
-    ['KTH-SP2+memory-high@1', 'KTH-SP2+memory-high@2']
-    """
-    if "{seed}" not in template:
-        return [template]
-    return [template.replace("{seed}", str(seed)) for seed in range(1, (seeds or 1) + 1)]
-
-
 def worth_comparing(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
     """
     Return whether a comparison of two runs, given by ``workload`` and ``scheduler``, answers one question.

@@ -110,10 +110,7 @@ def load(
                 connection.execute(f"SET memory_limit = '{memory_limit()}B'")
                 if not is_large:  # leave a processor to the comparisons, which take longest
                     connection.execute(f"SET threads = {max(1, (os.cpu_count() or 1) - 1)}")
-                if update.old:
-                    _forget(connection, update.old, inputs.contents)
-                else:
-                    _create(connection)
+                _prepare(connection, update.old or {}, inputs.contents)
                 for run in update.runs:
                     runs.check_whole(run.file, run.listed)
                 _fill_workloads(connection, computed.examined)
@@ -176,24 +173,17 @@ def _beside(workers: int) -> Iterator[Callable[..., Iterator[Any]]]:
         pool.shutdown(cancel_futures=True)
 
 
-def _create(connection: duckdb.DuckDBPyConnection) -> None:
-    for table, columns in TABLES.items():
-        connection.execute(f"CREATE TABLE {table} ({columns})")
-    jobs, outcomes = (
-        ", ".join(f'"{name}" {_duckdb_type(dtype)}' for name, dtype in columns.items())
-        for columns in (JOB_COLUMNS, OUTCOME_COLUMNS)
-    )
-    connection.execute(f"CREATE TABLE jobs (workload VARCHAR, {jobs})")
-    connection.execute(f"CREATE TABLE outcomes (run VARCHAR, workload VARCHAR, scheduler VARCHAR, {outcomes})")
-
-
-def _forget(connection: duckdb.DuckDBPyConnection, old: Contents, contents: Contents) -> None:
-    """Delete stale rows from an old database, and everything that each load rebuilds."""
+def _prepare(connection: duckdb.DuckDBPyConnection, old: Contents, contents: Contents) -> None:
+    """Create the tables; of those that ``old`` contents are kept in, delete only stale rows."""
     for (view,) in connection.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall():
         connection.execute(f'DROP VIEW "{view}"')
     for table, columns in TABLES.items():
-        if not any(table in kept for kept in KEPT.values()):
+        if not (old and any(table in kept for kept in KEPT.values())):
             connection.execute(f"CREATE OR REPLACE TABLE {table} ({columns})")
+    names = {"jobs": "workload VARCHAR", "outcomes": "run VARCHAR, workload VARCHAR, scheduler VARCHAR"}
+    for table, dtypes in (("jobs", JOB_COLUMNS), ("outcomes", OUTCOME_COLUMNS)):
+        others = ", ".join(f'"{name}" {_duckdb_type(dtype)}' for name, dtype in dtypes.items())
+        connection.execute(f"CREATE TABLE IF NOT EXISTS {table} ({names[table]}, {others})")
     for kind, kept in KEPT.items():
         stale = [name for (of, name), digest in old.items() if of == kind and contents.get((of, name)) != digest]
         for table, identifying in kept.items():

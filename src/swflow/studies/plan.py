@@ -16,7 +16,6 @@ from swflow.names import (
     log_of,
     recipe_of,
     replicate_of,
-    replicates,
     split_step,
     steps_of,
     with_parents,
@@ -195,7 +194,8 @@ def _expanded(content: Config, group: Config) -> Iterable[str]:
     """Yield the workloads of an entry of a study: every template with each log and each replicate."""
     for template in group["workloads"]:
         for log in content["logs"] if "{log}" in template else [""]:
-            yield from replicates(template.replace("{log}", log), content.get("seeds"))
+            for seed in range(1, (content.get("seeds") or 1) + 1) if "{seed}" in template else [1]:
+                yield template.replace("{log}", log).replace("{seed}", str(seed))
 
 
 def _require_step(step: str, steps: Config, where: str) -> None:
