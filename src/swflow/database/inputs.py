@@ -79,7 +79,11 @@ def read_inputs(paths: Iterable[str | os.PathLike[str]]) -> Inputs:
     """Read the metadata of files, and check that they fit together."""
     given = [Path(path) for path in paths]
     fits = [path for path in given if path.suffix == ".json"]
-    entries = _files(path for path in given if path not in fits)
+    files: dict[Path, tuple[Path, Listed]] = {}  # each once
+    for path in given:
+        for file, entry in runs.runs_in(path).items() if path not in fits else ():
+            files.setdefault(file.resolve(), (file, entry))
+    entries = dict(files.values())
     if not entries:
         raise SwflowError("load: no run given; name folders such as results/runs/KTH-SP2")
     metadata = {file: _metadata(file, entry) for file, entry in entries.items()}
@@ -101,15 +105,6 @@ def planned_update(inputs: Inputs, database: str | os.PathLike[str]) -> Update:
     new = {part for part, digest in inputs.contents.items() if (old or {}).get(part) != digest}
     newly = [run for run in inputs.runs if ("run", run.run) in new]
     return Update(old, [name for name in inputs.sources if ("workload", name) in new], newly)
-
-
-def _files(paths: Iterable[str | os.PathLike[str]]) -> dict[Path, Listed]:
-    """Return the files of runs and sweeps, each once, with their entries in the lists of their folders."""
-    found: dict[Path, tuple[Path, Listed]] = {}
-    for path in paths:
-        for file, entry in runs.runs_in(path).items():
-            found.setdefault(file.resolve(), (file, entry))
-    return dict(found.values())
 
 
 def _metadata(file: Path, entry: Listed) -> Notes:

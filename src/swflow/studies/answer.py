@@ -320,10 +320,9 @@ def _now_and_then(question: Question, variant: Variant) -> Table:
         rows.append([_label(measure, unit), unit.number(row["base"]), unit.number(row["value"]), *_change(row, unit)])
     main, was = then["mean_wait_time"], base["mean_wait_time"]
     rows.append(["utilization", share_of(was["utilization"]), share_of(main["utilization"]), "", "", ""])
-    sizes = {"processors": (was["processors"], main["processors"])}
-    before, after = _units(was), _units(main)
-    sizes |= {name: (before.get(name, 0), after.get(name, 0)) for name in dict.fromkeys((*before, *after))}
-    for name, (first, second) in sizes.items():
+    before, after = ({"processors": row["processors"], **_units(row)} for row in (was, main))
+    for name in before | after:
+        first, second = before.get(name, 0), after.get(name, 0)
         if name == "processors" or first != second:
             change = f"{100 * (second / first - 1):+.0f} %".replace("-", "−") if first and first != second else ""
             rows.append([name, f"{first:,}", f"{second:,}", change, "", ""])
@@ -468,14 +467,13 @@ def left_out_in_words(question: Question) -> list[str]:
         constrained = jobs["constraint_id"].count()
         found.append(f"{constrained:,} jobs have constraints on their nodes, which are not simulated{under(counting)}")
     part = " of the whole log" * (counted > jobs.height)
-    if notes.get(RESERVATIONS):
-        found.append(f"{notes[RESERVATIONS]:,} jobs{part} ran in advance reservations, which are not simulated")
-    if notes.get(COUNTED_FEATURES):
-        found.append(
-            f"{notes[COUNTED_FEATURES]:,} jobs{part} have constraints with brackets or counts, which are not simulated"
-        )
-    if notes.get(NOT_MODELLED) and "eligible_after" not in jobs.columns:
-        found.append(f"{notes[NOT_MODELLED]:,} jobs{part} have dependencies that are not simulated")
+    said = {
+        RESERVATIONS: "ran in advance reservations, which are not simulated",
+        COUNTED_FEATURES: "have constraints with brackets or counts, which are not simulated",
+    }
+    if "eligible_after" not in jobs.columns:
+        said[NOT_MODELLED] = "have dependencies that are not simulated"
+    found += [f"{notes[note]:,} jobs{part} {text}" for note, text in said.items() if notes.get(note)]
     if notes.get(NOT_ELIGIBLE):
         found.append(
             "the log has no column Eligible, so the waits of jobs with --begin, of held jobs, and of jobs with "
