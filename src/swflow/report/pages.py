@@ -51,7 +51,7 @@ def _overview(source: Source) -> Page:
         f"{number(jobs or 0)} simulated jobs",
     ]
     recorded = _recorded_section(source, Scope(), "recorded")
-    of_papers = {paper: _studies_of(source, paper, _about(source, paper)["authors"]) for paper in source.papers}
+    of_papers = {paper: _studies_of(source, paper, source.about_papers[paper]["authors"]) for paper in source.papers}
     shown = {study.name for studies in of_papers.values() for study in studies}
     others = [study for study in source.plan.studies if study.name not in shown]
     others.sort(key=lambda study: -source.answers[study.name].strength)  # a stable sort
@@ -100,7 +100,7 @@ def _published(source: Source, studies: Mapping[str, Sequence[Study]]) -> Sectio
     blocks: list[Block] = []
     listed_studies: set[str] = set()
     for paper, count in source.papers.items():
-        authors = _about(source, paper)["authors"]
+        authors = source.about_papers[paper]["authors"]
         item = overview_item(paper, count, _paper_name(paper), authors)
         of_paper = [study for study in studies[paper] if study.name not in listed_studies]
         listed_studies |= {study.name for study in of_paper}
@@ -126,7 +126,7 @@ def _plausible(source: Source) -> Section:
 
 
 def _paper_page(source: Source, paper: str) -> Page:
-    about, count = _about(source, paper), source.papers[paper]
+    about, count = source.about_papers[paper], source.papers[paper]
     cite = f"{about['citation']}. " if about["citation"] else ""
     note = (
         f"{about['note']} Each cell has the published value above swflow's; its color and sign are the verdict, and "
@@ -145,10 +145,6 @@ def _paper_page(source: Source, paper: str) -> Page:
         Section("Studies", "Their pages have the figures of all runs.", studies),
     ]
     return Page(_paper_name(paper), about["authors"], "Paper", count.sentence(), sections)
-
-
-def _about(source: Source, paper: str) -> Block:
-    return {"authors": paper, "citation": "", "note": "", **source.about_papers.get(paper, {})}
 
 
 def _studies_of(source: Source, paper: str, authors: str) -> list[Study]:
