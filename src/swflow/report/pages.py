@@ -51,7 +51,7 @@ def _overview(source: Source) -> Page:
         f"{number(jobs or 0)} simulated jobs",
     ]
     recorded = _recorded_section(source, Scope(), "recorded")
-    of_papers = {paper: _studies_of(source, paper, source.about_papers[paper]["authors"]) for paper in source.papers}
+    of_papers = {paper: _studies_of(source, paper) for paper in source.papers}
     shown = {study.name for studies in of_papers.values() for study in studies}
     others = [study for study in source.plan.studies if study.name not in shown]
     others.sort(key=lambda study: -source.answers[study.name].strength)  # a stable sort
@@ -127,17 +127,16 @@ def _plausible(source: Source) -> Section:
 
 def _paper_page(source: Source, paper: str) -> Page:
     about, count = source.about_papers[paper], source.papers[paper]
-    cite = f"{about['citation']}. " if about["citation"] else ""
     note = (
         f"{about['note']} Each cell has the published value above swflow's; its color and sign are the verdict, and "
         "pointing at it shows the reason. The CSV has all reasons."
-    ).strip()
+    )
     tables = table_blocks(source.connection, paper, about.get("beside"))
-    studies = items(source, _studies_of(source, paper, about["authors"]))
+    studies = items(source, _studies_of(source, paper))
     sections = [
         Section(
             "Claims",
-            f"{cite}A claim holds if it is true for every simulated log of the paper.",
+            f"{about['citation']}. A claim holds if it is true for every simulated log of the paper.",
             [claims_block(source.connection, paper)],
         ),
         Section("Tables", note, [{"kind": "legend", "items": legend()}, *tables] if tables else []),
@@ -147,9 +146,9 @@ def _paper_page(source: Source, paper: str) -> Page:
     return Page(_paper_name(paper), about["authors"], "Paper", count.sentence(), sections)
 
 
-def _studies_of(source: Source, paper: str, authors: str) -> list[Study]:
+def _studies_of(source: Source, paper: str) -> list[Study]:
     """Return the studies whose titles name a paper; if there is none, those with a compared value of it."""
-    titled = [study for study in source.plan.studies if authors in study.title]
+    titled = [study for study in source.plan.studies if source.about_papers[paper]["authors"] in study.title]
     sql = "SELECT count(*) FROM reproduction WHERE paper = $a AND reason IS NULL AND {published}"
     return titled or [
         study
