@@ -68,9 +68,9 @@ def _overview(source: Source) -> Page:
     figures = [figure_block(spec) for spec in source.figures if spec["usermeta"].get("study") not in known]
     planned = [scheduler for study in source.plan.studies for scheduler in study.schedulers]
     note = (
-        "A row is a workload, a column a scheduler; the best value of a row is marked. Replicates: mean and Student's "
+        "A row is a workload, a column a scheduler; the best value of a row is marked. Replicates: mean and "
+        "Student's 95 % interval."
     )
-    note += "95 % interval."
     first = [recorded, published, answers, open_answers]
     sections = [
         *(first if recorded_first else [*first[1:], recorded]),
