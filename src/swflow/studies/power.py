@@ -41,8 +41,7 @@ class Power:
     def difference_in_words(self) -> str:
         """Return the difference with its interval as text."""
         low, high = self.difference.interval
-        text = f"{self.difference.value:+.4g}"
-        return text if low is None or high is None else f"{text} [{low:.4g}, {high:.4g}]"
+        return f"{self.difference.value:+.4g} [{low:.4g}, {high:.4g}]"
 
 
 def power_of(
