@@ -809,15 +809,14 @@ class Bar(NamedTuple):
 
 def _bars(question: Question) -> tuple[Unit, list[Bar]]:
     values: list[tuple[str, str, float, float | None, float | None]] = []
-    found = question.answer.fidelity
-    if found is not None and found["jobs"]:
-        values.append(("recorded", "recorded", question.recorded or 0.0, None, None))
+    if question.recorded is not None:
+        values.append(("recorded", "recorded", question.recorded, None, None))
     for variant in (question.base, *question.ranked):
         row = question.row(variant)
         low, high = (None if end is None else row["base"] + end for end in (row["low"], row["high"]))
         values.append((row["variant"], "simulated", row["value"], low, high))
-    most = max((one for *_, value, _, high in values for one in (value, high) if one is not None), default=0.0)
-    unit, bars = unit_of(question.recorded, *(value for _, _, value, _, _ in values)), []
+    most = max(one for *_, value, _, high in values for one in (value, high) if one is not None)
+    unit, bars = unit_of(*(value for _, _, value, _, _ in values)), []
     for name, kind, value, low, high in values:
         width = f"{100 * value / most if most > 0 else 0:.2f}"
         interval: tuple[str | None, str | None] = None, None
