@@ -20,7 +20,6 @@ from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload, write_workload
 from swflow.report import read_figures, write_report
 from swflow.report.tables import TABLES
-from swflow.report.units import number
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
 from swflow.studies.runs import simulate_all
@@ -188,10 +187,6 @@ def test_a_published_value_of_zero_is_shown(folder, tmp_path):
     assert study.count('<details class="fold">') == 2
     # The title is that of a paper's tables, so this comes first.
     assert ">Of 3 published values, 1 are reproduced within 5" in study.replace("\u00a0", " ")
-
-
-def test_infinite_numbers_are_written():
-    assert [number(value) for value in (float("inf"), -float("inf"), float("nan"))] == ["inf", "-inf", "nan"]
 
 
 @pytest.mark.parametrize("jobs", [1, 5])

@@ -17,7 +17,7 @@ from swflow.report.papers import claims_block, legend, overview_item, table_bloc
 from swflow.report.plan import Study
 from swflow.report.source import Source, figure_block
 from swflow.report.tables import OF_ALL_LOGS, TABLES, Block, Scope
-from swflow.report.units import duration, number, percent
+from swflow.report.units import duration, percent
 
 #: The largest number of drawn runs of a ranking: the best ones, and the reference.
 MOST_DRAWN = 6
@@ -48,7 +48,7 @@ def _overview(source: Source) -> Page:
         counted(len(source.plan.studies), "study", "studies"),
         counted(len(source.logs), "log"),
         counted(runs, "run"),
-        f"{number(jobs or 0)} simulated jobs",
+        f"{jobs or 0:,} simulated jobs",
     ]
     recorded = _recorded_section(source, Scope(), "recorded")
     of_papers = {paper: _studies_of(source, paper) for paper in source.papers}
@@ -304,15 +304,15 @@ def _facts_of(source: Source, log: str) -> Block:
         log,
     )
     load = area / (processors * span) if span and area else None
-    line = f"{number(jobs)} jobs in {duration(span or 0.0)} on {number(processors)} processors"
+    line = f"{jobs:,} jobs in {duration(span or 0.0)} on {processors:,} processors"
     line += f", offered load {percent(load)}." if load is not None else "."
     rows = [
         ("Computer", computer),
         ("Installation", installation),
-        ("Processors", number(processors)),
-        ("Nodes", number(nodes)),
-        ("Jobs", number(jobs)),
-        ("Users", number(users) if users else None),
+        ("Processors", f"{processors:,}"),
+        ("Nodes", f"{nodes:,}"),
+        ("Jobs", f"{jobs:,}"),
+        ("Users", f"{users:,}" if users else None),
         ("From first to last submission", duration(span or 0.0)),
         ("Offered load", percent(load) if load is not None else "all jobs are submitted at once"),
         ("Acknowledge", acknowledge),

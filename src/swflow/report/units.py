@@ -1,4 +1,4 @@
-"""Formatting of numbers for readers: durations, shares, counts; and the kinds of table columns."""
+"""Formatting of numbers for readers: durations and shares; and the kinds of table columns."""
 
 import math
 from collections.abc import Sequence
@@ -48,26 +48,6 @@ def percent(share: float) -> str:
     value = 100 * share
     text = f"{abs(value):,.1f}" if abs(value) < 9.95 and round(value, 1) != round(value) else f"{abs(value):,.0f}"
     return ("−" if value < 0 else "") + text + " %"
-
-
-def number(value: Any) -> str:
-    """
-    Return a value as text for display.
-
-    Examples
-    --------
-    >>> [number(value) for value in (None, 2016591520.0, 25124.84, 0.53871, [5], float("inf"), float("nan"))]
-    ['', '2,016,591,520', '25,125', '0.539', '5', 'inf', 'nan']
-    """
-    if value is None:
-        return ""
-    if isinstance(value, list):
-        return ", ".join(map(str, value))
-    if not isinstance(value, int | float) or not math.isfinite(value):
-        return str(value)
-    if value == round(value) or abs(value) >= 1000:
-        return f"{value:,.0f}"
-    return f"{value:,.3f}" if abs(value) < 10 else f"{value:,.1f}"
 
 
 def kind_of(name: str, values: Sequence[Any]) -> str:
