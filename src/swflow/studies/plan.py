@@ -163,7 +163,7 @@ def entries(config: Config, part: str, logs: Collection[str] | None = None) -> I
                 _check_entry(config, study, group, schedulers, where)
             for workload in _expanded(content, group):
                 if logs is not None:
-                    _check_workload(workload, config, logs, where)
+                    _check_workload(workload, config["steps"], logs, f"{where}: workloads")
                 if not isinstance(config.get("logs"), list) or log_of(workload) in config["logs"]:
                     yield Entry(study, where, workload, schedulers, group)
 
@@ -182,12 +182,29 @@ def _check_entry(config: Config, study: str, group: Config, schedulers: list[str
             raise SwflowError(f"studies: {study}: seeds: missing, but {template!r} has {{seed}}; expected a number")
 
 
-def _check_workload(workload: str, config: Config, logs: Collection[str], where: str) -> None:
-    _require(log_of(workload), logs, f"{where}: workloads", "log")
+def _check_workload(workload: str, steps: Config, logs: Collection[str], where: str) -> None:
+    """Raise an error for an unknown log or step, also of workloads that steps are ``like``, and for a long name."""
+    _check_parts(workload, steps, logs, where)
     for step in steps_of(workload):
-        _require_step(step, config["steps"], f"{where}: workloads")
-        _require_like(split_step(step)[0], config["steps"], logs)
-    check_length(workload, f"{where}: workloads")
+        name = split_step(step)[0]
+        like = steps[name].get("like")
+        if like is not None:
+            _check_parts(like, steps, logs, f"steps: {name}: like")
+            if len(sources_behind(like, steps)) > 1:
+                raise SwflowError(
+                    f"steps: {name}: like: {like}: its demands are drawn; expected a workload that records memory"
+                )
+    check_length(workload, where)
+
+
+def _check_parts(workload: str, steps: Config, logs: Collection[str], where: str) -> None:
+    _require(log_of(workload), logs, where, "log")
+    for step in steps_of(workload):
+        name, replicate = split_step(step)
+        _require(name, steps, where, "step")
+        kind = steps[name].get("kind")
+        if replicate is not None and kind not in SEEDED_KINDS:
+            raise SwflowError(f"{where}: {step}: a step of kind {kind} draws no random numbers; remove @{replicate}")
 
 
 def _expanded(content: Config, group: Config) -> Iterable[str]:
@@ -196,27 +213,6 @@ def _expanded(content: Config, group: Config) -> Iterable[str]:
         for log in content["logs"] if "{log}" in template else [""]:
             for seed in range(1, (content.get("seeds") or 1) + 1) if "{seed}" in template else [1]:
                 yield template.replace("{log}", log).replace("{seed}", str(seed))
-
-
-def _require_step(step: str, steps: Config, where: str) -> None:
-    name, replicate = split_step(step)
-    _require(name, steps, where, "step")
-    kind = steps[name].get("kind")
-    if replicate is not None and kind not in SEEDED_KINDS:
-        raise SwflowError(f"{where}: {step}: a step of kind {kind} draws no random numbers; remove @{replicate}")
-
-
-def _require_like(name: str, steps: Config, logs: Collection[str]) -> None:
-    """Raise an error if the workload named by ``like`` does not exist or records no demands."""
-    like = steps[name].get("like")
-    if like is None:
-        return
-    where = f"steps: {name}: like"
-    _require(log_of(like), logs, where, "log")
-    for step in steps_of(like):
-        _require_step(step, steps, where)
-        if "like" in steps[split_step(step)[0]]:
-            raise SwflowError(f"{where}: {like}: its demands are drawn; expected a workload that records memory")
 
 
 def sources_behind(workload: str, steps: Config) -> list[str]:
