@@ -291,12 +291,17 @@ class Workflow:
 
         def options(wildcards: Any) -> str:
             match rule:
-                case "fetch" | "generate":
-                    return self._options_of_log(wildcards.log)
+                case "fetch" if wildcards.log in self.own_logs:
+                    return command_options({"entry": _canonical(self.own_logs[wildcards.log])})
+                case "generate":
+                    log = self.catalogue[wildcards.log]
+                    size = {"processors": log.processors, "jobs": log.jobs, "seed": self.config["seed"]}
+                    return command_options(log.parameters | size)
                 case "clean":
                     return self._options_of_clean(wildcards.log)
                 case "fit":
-                    return command_options(self._fits[wildcards.fit])
+                    fits = {fit_name(step): step for step in self.config["steps"].values() if is_fitted(step)}
+                    return command_options(fit_options(fits[wildcards.fit]))
                 case "step":
                     return self._options_of_step(wildcards.step, wildcards.workload)
                 case "replicates":  # each is drawn from a fit of its own parent
@@ -318,16 +323,6 @@ class Workflow:
 
         return options
 
-    def _options_of_log(self, log: str) -> str:
-        """Return the options that generate a log, or describe it: its entry in the config, or the catalogues."""
-        if log in self.synthetic:
-            entry = self.catalogue[log]
-            machine = {"processors": entry.processors, "jobs": entry.jobs, "seed": self.config["seed"]}
-            return command_options(entry.parameters | machine)
-        if log in self.own_logs:
-            return command_options({"entry": _canonical(self.own_logs[log])})
-        return command_options({"catalogue": self.config["catalogue"]})
-
     def _options_of_clean(self, log: str) -> str:
         """Return the options of ``clean``: machine and period from the catalogue, rules from the config."""
         entry, source = self.catalogue[log], self.source(log)
@@ -347,11 +342,6 @@ class Workflow:
     def _named(self, names: Iterable[str], separator: str) -> str:
         named = [f"{name}{separator}{_canonical(self.schedulers[name])}" for name in names]
         return command_options({"scheduler": named})
-
-    @property
-    def _fits(self) -> dict[str, dict[str, Any]]:
-        """The models to fit, with the options of their command."""
-        return {fit_name(step): fit_options(step) for step in self.config["steps"].values() if is_fitted(step)}
 
     def inputs(self, wildcards: Any) -> list[str]:
         """Return the file of a log to clean, or what a step reads beside its workload: a fit, a file of demands."""
