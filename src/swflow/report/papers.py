@@ -128,52 +128,41 @@ def table_blocks(connection: duckdb.DuckDBPyConnection, paper: str, beside: str 
         cell = dict(zip(names, row, strict=True))
         tables.setdefault(cell["table"], []).append(cell)
     decimals = _decimals(connection, paper)
-    return [
-        _table_block(paper, table, cells, decimals, beside, sql)
-        for table, cells in tables.items()
-        if any(cell["verdict"] != "not compared" for cell in cells)
-    ]
-
-
-def _table_block(
-    paper: str,
-    table: str,
-    cells: Sequence[Block],
-    decimals: Mapping[tuple[str, str, str], int],
-    beside: str | None,
-    sql: str,
-) -> Block:
-    rows, columns = [*dict.fromkeys(cell["row"] for cell in cells)], _columns(cells)
-    there = {(cell["row"], cell["column"]): cell for cell in cells}
-
-    def shown(row: str, column: str) -> Block | None:
-        cell = there.get((row, column))
-        if cell is None:
-            return None
-        digits = decimals[table, row, column]
-        tone, sign = TONES[cell["verdict"]]
-        return {
-            "tone": tone,
-            "sign": sign,
-            "verdict": cell["verdict"],
-            "text": cell["explanation"],
-            "published": "illegible" if cell["published"] is None else _printed(cell["published"], digits),
-            "ours": "–" if cell["ours"] is None else _printed(cell["ours"], digits),
-            "beside": None if cell["beside"] is None else _printed(cell["beside"], digits),
+    blocks: list[Block] = []
+    for table, cells in tables.items():
+        if all(cell["verdict"] == "not compared" for cell in cells):
+            continue
+        rows, columns = [*dict.fromkeys(cell["row"] for cell in cells)], _columns(cells)
+        shown = {
+            (cell["row"], cell["column"]): _cell(cell, decimals[table, cell["row"], cell["column"]]) for cell in cells
         }
+        blocks.append({
+            "kind": "paper-table",
+            "name": f"{paper}-{table}".replace(" ", "-").lower(),
+            "title": table,
+            "beside": beside if any(cell["beside"] is not None for cell in cells) else None,
+            "sql": f'SELECT * FROM (\n{sql}\n) WHERE "table" = {quoted(table)}',
+            "columns_shown": columns,
+            "lines": [{"name": row, "cells": [shown.get((row, column)) for column in columns]} for row in rows],
+            "open": [
+                f"{cell['row']}, {cell['column']}: {cell['explanation']}" for cell in cells if cell["verdict"] == "open"
+            ],
+            **_data([*cells[0]], [[*cell.values()] for cell in cells]),
+        })  # fmt: skip
+    return blocks
 
+
+def _cell(cell: Block, decimals: int) -> Block:
+    """Return a cell as the page shows it."""
+    tone, sign = TONES[cell["verdict"]]
     return {
-        "kind": "paper-table",
-        "name": f"{paper}-{table}".replace(" ", "-").lower(),
-        "title": table,
-        "beside": beside if any(cell["beside"] is not None for cell in cells) else None,
-        "sql": f'SELECT * FROM (\n{sql}\n) WHERE "table" = {quoted(table)}',
-        "columns_shown": columns,
-        "lines": [{"name": row, "cells": [shown(row, column) for column in columns]} for row in rows],
-        "open": [
-            f"{cell['row']}, {cell['column']}: {cell['explanation']}" for cell in cells if cell["verdict"] == "open"
-        ],
-        **_data([*cells[0]], [[*cell.values()] for cell in cells]),
+        "tone": tone,
+        "sign": sign,
+        "verdict": cell["verdict"],
+        "text": cell["explanation"],
+        "published": "illegible" if cell["published"] is None else _printed(cell["published"], decimals),
+        "ours": "–" if cell["ours"] is None else _printed(cell["ours"], decimals),
+        "beside": None if cell["beside"] is None else _printed(cell["beside"], decimals),
     }
 
 

@@ -528,7 +528,8 @@ class Workflow:
             *self.loaded_files(),
             *(f"results/whatif/{study}/{name}.{end}" for study, name in self.whatifs for end in ("html", "csv")),
             *(f"results/forecasts/{study}/{name}.csv" for study, name in self.forecasts),
-            *(str(REACHED), *_figure_files(self.drawn)),
+            *_figure_files(self.drawn),
+            str(REACHED),
         }
 
     def drop_unrecorded(self) -> None:
