@@ -197,15 +197,21 @@ def answer(
     chosen = {(recipe_of(run["workload"]), run["scheduler"]) for run in study.runs}
     means: dict[str, dict[str, float]] = {}
     for recipe, scheduler in product(study.recipes, study.schedulers):
-        found = waits.get(recipe, {}).get(scheduler)
-        if found and (recipe, scheduler) in chosen:
-            means.setdefault(recipe, {})[scheduler] = sum(found) / len(found)
+        known = waits.get(recipe, {}).get(scheduler)
+        if known and (recipe, scheduler) in chosen:
+            means.setdefault(recipe, {})[scheduler] = sum(known) / len(known)
     names = {name: (titles or {}).get(name, name) for name in study.schedulers} | {"log": "the recorded schedule"}
-    headline = Headline([])
-    if study.contrast != WORKLOAD:
-        headline = _of_schedulers(study, means, idle, options or {}, lookup, names)
-    if not headline.sentences:
-        headline = _of_workloads(study, means, lookup, names)
+    found: list[tuple[list[Claim], str]] = []
+    for name, base in contrasts(study, idle, options or {}) if study.contrast != WORKLOAD else ():
+        claims = []
+        for recipe, row in means.items():
+            if name in row and base in row:
+                runs = f"{recipe}/{name}", f"{recipe}/{base}"
+                claims.append(Claim(*runs, row[base], row[name], lookup(*runs)))
+        if claims:
+            where = f"on {claims[0].variant.rpartition('/')[0]}" if len(claims) == 1 else "on {} workloads"
+            found.append((claims, _of_pair(claims, names[name], names[base], where)))
+    headline = _strongest_first(found) if found else _of_workloads(study, means, lookup, names)
     return headline._replace(record=_record(means, recorded or {}, names))
 
 
@@ -261,27 +267,6 @@ def contrasts(study: Study, idle: Sequence[str], options: Mapping[str, Unchecked
     if pairs:
         return max(pairs.values(), key=len)
     return [(name, names[0]) for name in names[1:]]
-
-
-def _of_schedulers(
-    study: Study,
-    means: Mapping[str, Mapping[str, float]],
-    idle: Sequence[str],
-    options: Mapping[str, Unchecked],
-    lookup: Lookup,
-    names: Mapping[str, str],
-) -> Headline:
-    found: list[tuple[list[Claim], str]] = []
-    for name, base in contrasts(study, idle, options):
-        claims = []
-        for recipe, row in means.items():
-            if name in row and base in row:
-                runs = f"{recipe}/{name}", f"{recipe}/{base}"
-                claims.append(Claim(*runs, row[base], row[name], lookup(*runs)))
-        if claims:
-            where = f"on {claims[0].variant.rpartition('/')[0]}" if len(claims) == 1 else "on {} workloads"
-            found.append((claims, _of_pair(claims, names[name], names[base], where)))
-    return _strongest_first(found)
 
 
 def _of_workloads(
