@@ -127,16 +127,17 @@ def _plausible(source: Source) -> Section:
 
 def _paper_page(source: Source, paper: str) -> Page:
     about, count = source.about_papers[paper], source.papers[paper]
+    cite = f"{about['citation']}. " if about["citation"] else ""
     note = (
         f"{about['note']} Each cell has the published value above swflow's; its color and sign are the verdict, and "
         "pointing at it shows the reason. The CSV has all reasons."
-    )
+    ).strip()
     tables = table_blocks(source.connection, paper, about.get("beside"))
     studies = items(source, _studies_of(source, paper))
     sections = [
         Section(
             "Claims",
-            f"{about['citation']}. A claim holds if it is true for every simulated log of the paper.",
+            f"{cite}A claim holds if it is true for every simulated log of the paper.",
             [claims_block(source.connection, paper)],
         ),
         Section("Tables", note, [{"kind": "legend", "items": legend()}, *tables] if tables else []),

@@ -63,7 +63,10 @@ class Source:
         self.options = {name: json.loads(text) for name, text in options}
         self.only, self.recorded = self._only_runs(), self._fidelity()
         self.papers = count_papers(connection)
-        self.about_papers = read_papers()
+        known = read_papers()
+        self.about_papers = {
+            paper: {"authors": paper, "citation": "", "note": "", **known.get(paper, {})} for paper in self.papers
+        }
         self.answers = {study.name: headline_of(self, study) for study in plan.studies}
 
     def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
