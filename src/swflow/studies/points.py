@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from swflow.errors import SwflowError
 
@@ -34,12 +35,16 @@ class Point:
         name += "" if self.factor is None else f"-f{self.factor:.10g}"
         return name + ("" if self.copies is None else f"-c{self.copies}")
 
-    def as_step(self) -> dict[str, object]:
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of the step."""
+        return {name: value for name, value in asdict(self).items() if name != "name" and value is not None}
+
+    def as_step(self) -> dict[str, Any]:
         """Return the definition of a step in the config that draws the same jobs."""
-        options = {"d": self.d, "variant": self.variant, "factor": self.factor, "copies": self.copies}
+        options = self.options
         whole = {name: int(value) for name, value in options.items() if isinstance(value, float) and value.is_integer()}
-        known = {name: value for name, value in (options | whole).items() if value is not None}
-        return {"kind": "scale", "processors": self.processors, **known}
+        return {"kind": "scale", **options, **whole}
 
 
 def grid(

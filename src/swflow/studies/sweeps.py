@@ -81,15 +81,7 @@ def evaluate(
     identical jobs, which a step `Point.step` with these options draws.
     """
     step = f"{point.step}@{replicate}"
-    scaled = scale(
-        workload,
-        point.processors,
-        d=point.d,
-        variant=point.variant,
-        factor=point.factor,
-        copies=point.copies,
-        generator=generator(seed, workload.name, step),
-    )
+    scaled = scale(workload, **point.options, generator=generator(seed, workload.name, step))
     about = {
         "workload": f"{workload.name}+{step}",
         "recipe": f"{workload.name}+{point.step}",
