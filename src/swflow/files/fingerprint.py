@@ -314,13 +314,24 @@ def _package_around(path: Path) -> str:
 
 def _definitions(tree: ast.Module, path: Path) -> dict[str, Definition]:
     """Return the definitions of a module, and its other statements under the empty name."""
-    _drop_help(tree)
-    found: dict[str, list[ast.stmt]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):  # help texts and completions of options do not count
+            node.keywords = [one for one in node.keywords if one.arg not in ("help", "autocompletion")]
+    statements: dict[str, list[ast.stmt]] = {}
     for node in tree.body:
         if not isinstance(node, ast.Import | ast.ImportFrom):
             for name in _bound_by(node):
-                found.setdefault(name, []).append(node)
-    return {name: _definition(name, nodes, path) for name, nodes in found.items()}
+                statements.setdefault(name, []).append(node)
+    found = {}
+    for name, nodes in statements.items():
+        inner = [one for node in nodes for one in ast.walk(node)]
+        imports = list(_imports(inner, path))
+        used = {one.id for one in inner if isinstance(one, ast.Name)} - {bound for bound, _ in imports}
+        if not name:
+            used = set()  # statements that add commands: what these do is not what a command does
+        digest = _digest("".join(map(ast.dump, nodes)).encode())
+        found[name] = Definition(digest, used, {one for _, one in imports})
+    return found
 
 
 def _bound_by(node: ast.stmt) -> list[str]:
@@ -329,22 +340,6 @@ def _bound_by(node: ast.stmt) -> list[str]:
     targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
     names = [one.id for target in targets if target for one in ast.walk(target) if isinstance(one, ast.Name)]
     return names or [""]
-
-
-def _definition(name: str, nodes: list[ast.stmt], path: Path) -> Definition:
-    inner = [one for node in nodes for one in ast.walk(node)]
-    imports = list(_imports(inner, path))
-    names = {one.id for one in inner if isinstance(one, ast.Name)} - {bound for bound, _ in imports}
-    if not name:
-        names = set()  # statements that add commands: what these do is not what a command does
-    return Definition(_digest("".join(map(ast.dump, nodes)).encode()), names, {one for _, one in imports})
-
-
-def _drop_help(tree: ast.AST) -> None:
-    """Remove the help texts and completions of options and arguments."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call):
-            node.keywords = [one for one in node.keywords if one.arg not in ("help", "autocompletion")]
 
 
 # -- the cache

@@ -82,7 +82,9 @@ def write_report(
         files = {f"{page.name}.html": site.render([page]) for page in pages}
         files |= {name: (_SITE / part).read_text() for name, part in _ASSETS.items()}
         files["assets/vega.js"] = _vega()
-        files["headlines.csv"] = _csv(COLUMNS, source.headlines())
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows([COLUMNS, *source.headlines()])
+        files["headlines.csv"] = text.getvalue()
     for name in sorted(files, key=lambda name: (name == "index.html", name)):
         write_text(folder / name, files[name])
     _remove_former(folder, files)
@@ -157,13 +159,6 @@ def _navigation(pages: Sequence[Page]) -> list[tuple[str, list[tuple[str, str, s
         text = name.replace("-", " ").title() if folder == "papers" else name if folder else page.title
         groups[folder.capitalize() or ("" if name == "index" else "Data")].append((page.name, text, page.title))
     return [(heading, entries) for heading, entries in groups.items() if entries]
-
-
-def _csv(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Return a table as CSV; unknown values are empty."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([columns, *rows])
-    return text.getvalue()
 
 
 def _data(value: Any) -> Any:
