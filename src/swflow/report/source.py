@@ -61,7 +61,14 @@ class Source:
         self.idle = self.column("SELECT scheduler FROM schedulers WHERE backfill = 'none' AND scheduler <> 'log'")
         options = self.rows("SELECT scheduler, options FROM schedulers ORDER BY scheduler")
         self.options = {name: json.loads(text) for name, text in options}
-        self.only, self.recorded = self._only_runs(), self._fidelity()
+        #: The run of each recipe and scheduler that has a single one, by ``recipe/scheduler``.
+        self.only = dict(
+            self.rows(
+                """SELECT recipe || '/' || scheduler, any_value(run) FROM runs JOIN workloads USING (workload)
+                GROUP BY recipe, scheduler HAVING count(*) = 1 ORDER BY ALL"""
+            )
+        )
+        self.recorded = self._fidelity()
         self.papers = count_papers(connection)
         known = read_papers()
         self.about_papers = {
@@ -108,15 +115,6 @@ class Source:
             GROUP BY recipe, scheduler ORDER BY recipe, scheduler"""
         )
         return {(recipe, scheduler): dict(zip(names, values, strict=True)) for recipe, scheduler, *values in rows}
-
-    def _only_runs(self) -> dict[str, str]:
-        """Return the run of each recipe and scheduler that has a single one, by ``recipe/scheduler``."""
-        return dict(
-            self.rows(
-                """SELECT recipe || '/' || scheduler, any_value(run) FROM runs JOIN workloads USING (workload)
-                GROUP BY recipe, scheduler HAVING count(*) = 1 ORDER BY ALL"""
-            )
-        )
 
     def _fidelity(self) -> dict[str, Fidelity]:
         """Return the waits of the jobs that each ``recipe/scheduler`` and the record have in common."""
