@@ -5,7 +5,7 @@ from itertools import combinations
 import altair as alt
 import numpy as np
 
-from swflow.analysis.comparison import Comparison, compare
+from swflow.analysis.comparison import Comparison, coarse, compare, equal_shape
 from swflow.analysis.heatmap import BINS_PER_DECADE, HEATMAP_MEASURES, LOAD_BINS, Heatmap, read_heatmaps
 from swflow.errors import SwflowError
 from swflow.figures.heatmaps import first_titled, panel_size, rectangles, value_at, value_axis
@@ -78,14 +78,11 @@ def _comparison(request: Request, first: str, second: str, measure: str) -> Comp
 
 def _difference(first: Heatmap, second: Heatmap) -> np.ndarray:
     """Return the difference of the shares of jobs, in percent, on cells of twice the width and height."""
-    values = max(first.jobs.shape[1], second.jobs.shape[1])
-    values += -values % _VALUES_PER_DIFFERENCE
-    shares = []
-    for counts in (first.jobs, second.jobs):
-        padded = np.pad(counts, ((0, 0), (0, values - counts.shape[1])))
-        cells = padded.reshape(LOAD_BINS // _LOADS_PER_DIFFERENCE, _LOADS_PER_DIFFERENCE, -1, _VALUES_PER_DIFFERENCE)
-        shares.append(100 * cells.sum(axis=(1, 3)) / max(1, counts.sum()))
-    return shares[0] - shares[1]
+    a, b = (
+        100 * coarse(counts, _LOADS_PER_DIFFERENCE, _VALUES_PER_DIFFERENCE) / max(1, counts.sum())
+        for counts in equal_shape(first.jobs, second.jobs, _VALUES_PER_DIFFERENCE)
+    )
+    return a - b
 
 
 def _difference_panel(
