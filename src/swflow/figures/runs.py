@@ -305,7 +305,7 @@ def draw_load_curve(request: Request) -> Spec:
         """SELECT m.workload, scheduler, mean_wait_time, mean_bounded_slowdown, mean_slowdown,
             area / nullif(processors * (last_submit_time - first_submit_time), 0) AS offered_load
         FROM metrics m JOIN workloads USING (workload)
-        JOIN (SELECT workload, sum(processors * run_time) AS area FROM jobs GROUP BY workload) USING (workload)
+        JOIN (SELECT workload, fsum(processors * run_time) AS area FROM jobs GROUP BY workload) USING (workload)
         WHERE list_contains($runs, run) ORDER BY offered_load, m.workload""",
         {"runs": [run["run"] for run in request.runs]},
     ).fetchall()
