@@ -9,7 +9,7 @@ from swflow.analysis.comparison import Comparison, coarse, compare, equal_shape
 from swflow.analysis.heatmap import BINS_PER_DECADE, HEATMAP_MEASURES, LOAD_BINS, Heatmap, read_heatmaps
 from swflow.errors import SwflowError
 from swflow.figures.heatmaps import first_titled, panel_size, rectangles, value_at, value_axis
-from swflow.figures.parts import FigureData, Spec, beside, finished_figure, tip
+from swflow.figures.parts import FigureData, Spec, beside, finished_figure, rounded, tip
 from swflow.figures.request import Request
 from swflow.figures.runs import short_names
 from swflow.names import worth_comparing
@@ -91,7 +91,7 @@ def _difference_panel(
     rows = []
     for place, parts in enumerate(difference):
         values = np.flatnonzero(parts)
-        rows.append({"i": place, "j": values.tolist(), "d": [float(f"{part:.4g}") for part in parts[values].tolist()]})
+        rows.append({"i": place, "j": values.tolist(), "d": rounded(parts[values])})
     key = alt.Legend(title=["percent", "of jobs"], gradientLength=legend, format=".2~r", values=_ticks(extreme))
     colours = ["#B35806", "#F7F7F7", "#08519C"]
     domain = [-extreme, 0, extreme]

@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import altair as alt
+import numpy as np
 from altair.utils.schemapi import debug_mode
 
 #: A specification in Vega-Lite, or a part of one.
@@ -87,6 +88,11 @@ def tip(field: str, title: str = "", number: str = "") -> alt.Tooltip:
     """Return the tooltip of a field, with its title (default: the field's name) and its number format, if any."""
     given: Spec = {"title": title, "format": number}
     return alt.Tooltip(field, **{name: text for name, text in given.items() if text})
+
+
+def rounded(values: np.ndarray, digits: int = 4) -> list[float]:
+    """Return values with this number of significant digits."""
+    return [float(f"{value:.{digits}g}") for value in values.tolist()]
 
 
 def human_time(value: str) -> str:
