@@ -239,15 +239,9 @@ def requests_of(jobs: pl.DataFrame) -> list[Request]:
 
 def clock_of(workload: Workload) -> float:
     """Return the seconds after a Monday's midnight at second 0 of the log, in the log's time zone; 0 if unknown."""
-    from datetime import UTC, datetime
+    from swflow.workload.models.arrivals import clock_at_start
 
-    from swflow.log.swf import time_zone
-
-    start = header_number(workload.header, "UnixStartTime")
-    if not start:
-        return 0.0
-    moment = datetime.fromtimestamp(start, UTC).astimezone(time_zone(workload.header))
-    return moment.weekday() * DAY + moment.hour * 3600 + moment.minute * 60 + moment.second
+    return clock_at_start(workload.header) if header_number(workload.header, "UnixStartTime") else 0.0
 
 
 def from_log(workload: Workload, until: float = math.inf) -> tuple[Cases, Sweep]:
