@@ -63,13 +63,6 @@ def _calibrator(cases: Cases, raw: np.ndarray, end: float) -> Calibrator:
     return found
 
 
-def _issued(raw: np.ndarray, calibrator: Calibrator) -> np.ndarray:
-    """Return the calibrated forecasts in the rows of the raw ones; NaN where there is none."""
-    found = np.full_like(raw, np.nan)
-    found[np.isfinite(raw[:, 0])] = calibrator.issued
-    return found
-
-
 def by_methods(
     cases: Cases,
     begin: float,
@@ -79,7 +72,7 @@ def by_methods(
     method: str,
     simulator: "Simulator | None",
 ) -> dict[str, tuple[np.ndarray, Calibrator]]:
-    """Return the calibrated forecasts from one moment to another by each method, and their calibrators."""
+    """Return the calibrated forecasts from one moment to another by each method (NaN for others), and calibrators."""
     raw = {}
     if method != SIMULATION:
         raw[PAST] = raw_forecasts(cases, begin, end, refit, progress)
@@ -87,8 +80,12 @@ def by_methods(
         from swflow.forecast.simulation import simulated
 
         raw[SIMULATION] = simulated(cases, simulator, begin, end, progress)
-    calibrators = {name: _calibrator(cases, one, end) for name, one in raw.items()}
-    return {name: (_issued(raw[name], calibrator), calibrator) for name, calibrator in calibrators.items()}
+    found = {}
+    for name, one in raw.items():
+        calibrator, issued = _calibrator(cases, one, end), np.full_like(one, np.nan)
+        issued[np.isfinite(one[:, 0])] = calibrator.issued
+        found[name] = issued, calibrator
+    return found
 
 
 def better(cases: Cases, forecasts: Mapping[str, np.ndarray], now: float) -> str:
