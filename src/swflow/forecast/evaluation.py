@@ -140,20 +140,15 @@ def walk_forward(
     of_methods = by_methods(cases, warm, end, refit, progress, method, simulator)
     found = {name: forecasts for name, (forecasts, _) in of_methods.items()}
     if len(found) > 1:
-        found[BEST] = best_of(cases, found, begin, end)
+        best = np.full((cases.asked.size, len(QUANTILES)), np.nan)
+        for week in np.arange(begin, end, WEEK).tolist():
+            of_week = (cases.asked >= week) & (cases.asked < week + WEEK)
+            best[of_week] = found[better(cases, found, week)][of_week]
+        found[BEST] = best
     rows = np.all([np.isfinite(one[:, 0]) for one in found.values()], axis=0)
     rows &= (cases.asked >= begin) & (cases.asked < end)
     found[CLASSES] = by_class(cases)
     return {name: Evaluated(cases.take(rows), one[rows]) for name, one in found.items()}
-
-
-def best_of(cases: Cases, forecasts: Mapping[str, np.ndarray], begin: float, end: float) -> np.ndarray:
-    """Return the forecasts of the method that was better before each week."""
-    found = np.full((cases.asked.size, len(QUANTILES)), np.nan)
-    for week in np.arange(begin, end, WEEK).tolist():
-        rows = (cases.asked >= week) & (cases.asked < week + WEEK)
-        found[rows] = forecasts[better(cases, forecasts, week)][rows]
-    return found
 
 
 def last_weeks(cases: Cases, weeks: float, name: str) -> tuple[float, float]:
