@@ -92,7 +92,9 @@ def _difference_panel(
     for place, parts in enumerate(difference):
         values = np.flatnonzero(parts)
         rows.append({"i": place, "j": values.tolist(), "d": rounded(parts[values])})
-    key = alt.Legend(title=["percent", "of jobs"], gradientLength=legend, format=".2~r", values=_ticks(extreme))
+    far, near = (float(f"{extreme * share:.2g}") for share in (0.9, 0.2))  # evenly spaced on the cube-root scale
+    ticks = [-far, -near, 0.0, near, far]
+    key = alt.Legend(title=["percent", "of jobs"], gradientLength=legend, format=".2~r", values=ticks)
     colours = ["#B35806", "#F7F7F7", "#08519C"]
     domain = [-extreme, 0, extreme]
     scale = alt.Scale(type="pow", exponent=1 / 3, domain=domain, range=colours, interpolate="rgb")
@@ -109,12 +111,6 @@ def _difference_panel(
     )
     count = tip("d:Q", "percent of jobs", "+.3~r") if interactive else None
     return rectangles(chart, y, alt.Color("d:Q", scale=scale, legend=key if legend else None), count)
-
-
-def _ticks(extreme: float) -> list[float]:
-    """Return evenly spaced ticks of a cube-root scale, with one or two significant digits."""
-    parts = [float(f"{extreme * share:.2g}") for share in (0.9, 0.2)]
-    return [-parts[0], -parts[1], 0.0, parts[1], parts[0]]
 
 
 def _verdict(variant: str, base: str, comparison: Comparison, measure: str) -> alt.TitleParams:

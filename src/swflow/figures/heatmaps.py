@@ -116,11 +116,7 @@ def draw_bubbles(request: Request) -> Spec:
     """
     Draw the mean and the median slowdown per tenth of the load, one column per run.
 
-    The paper uses a linear axis, with one log per figure.
-
-    References
-    ----------
-    D. Krakov, D. G. Feitelson, "High-resolution analysis of parallel job workloads", JSSPP 2012, Figure 1.
+    Krakov and Feitelson 2012, Figure 1, has a linear axis, with one log per figure.
     """
     kept, every = (
         [read_bubbles(request.connection, run["run"], "slowdown", filtered) for run in request.runs]

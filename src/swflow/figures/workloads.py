@@ -104,13 +104,7 @@ def draw_marginals(request: Request) -> Spec:
 
 
 def draw_repetitions(request: Request) -> Spec:
-    """
-    Draw how often run times repeat: histograms of the lengths of repetitions, in the order of arrival.
-
-    References
-    ----------
-    Minh and Wolters 2009, Figure 1.
-    """
+    """Draw how often run times repeat, in the order of arrival: Minh and Wolters 2009, Figure 1."""
     workloads = _attributes(request)
     data = FigureData()
     rows: list[dict[str, str | float]] = [
