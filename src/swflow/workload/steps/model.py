@@ -269,7 +269,6 @@ def read_model(path: str | os.PathLike[str]) -> FittedModel:
 
 
 def _check_options(model: str, arrivals: str, components: int, window: int, repeats: str) -> None:
-    """Raise an error if an option is invalid."""
     choices = (("model", model, MODELS), ("arrivals", arrivals, ARRIVALS), ("repeats", repeats, REPEATS))
     for option, value, known in choices:
         if value not in known:
