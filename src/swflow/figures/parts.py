@@ -2,12 +2,10 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from typing import Any
 
 import altair as alt
 import numpy as np
-from altair.utils.schemapi import debug_mode
 
 #: A specification in Vega-Lite, or a part of one.
 Spec = dict[str, Any]
@@ -111,11 +109,6 @@ class FigureData(dict[str, list[Mapping[str, object]]]):
         name = f"data-{len(self)}"
         self[name] = list(rows)
         return alt.NamedData(name)
-
-
-def unchecked() -> AbstractContextManager[None]:
-    """Return a context in which Altair does not validate each part of a chart at its creation, a fifth of the time."""
-    return debug_mode(False)
 
 
 def beside(*charts: Any, spacing: int, data: alt.NamedData | None = None, **scales: str) -> Spec:
