@@ -29,6 +29,7 @@ from swflow.log.importers.records import (
 )
 from swflow.log.importers.slurm import (
     STATES,
+    duration,
     gpus,
     gpus_of_gres,
     kilobytes,
@@ -166,7 +167,7 @@ def import_sacct(
 
 
 def _limit(text: str, name: str) -> float:
-    value = pl.select(seconds(pl.lit(text))).item()
+    value = duration(text)
     if value is None:
         raise SwflowError(f"--partition-limit: {name}={text!r} is not a time limit; expected such as main=2-00:00:00")
     return value

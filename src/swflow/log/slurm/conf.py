@@ -7,7 +7,10 @@ from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
+import polars as pl
+
 from swflow.errors import SwflowError
+from swflow.log.importers.slurm import duration, gpus_of_gres
 
 #: Keywords that begin a line with several pairs; the others have one pair a line.
 _RECORDS = ("nodename", "partitionname", "nodeset", "downnodes", "frontendname", "switchname")
@@ -251,27 +254,15 @@ def _node(content: Mapping[str, Value], place: Place) -> Node:
     threads = sockets * number("corespersocket", 1) * number("threadspercore", 1)
     cpus = number("cpus", 0) or number("procs", 0) or threads
     state = content["state"].text.upper() if "state" in content else "UNKNOWN"
+    gres = content["gres"].text.lower() if "gres" in content else ""
     features = [content[name].text for name in ("feature", "features") if name in content]
     return Node(
         tuple(expand_hosts(content["nodename"].text, place)), cpus, number("realmemory", 1),
-        gpus_of(content["gres"].text) if "gres" in content else 0,
+        pl.select(gpus_of_gres(pl.lit(gres))).item() or 0,
         number("weight", 1),
         frozenset(name for text in features for name in re.split(r"[,&|]", text) if name),
         state.split("+")[0] in ("DOWN", "DRAIN", "FAIL", "FUTURE"),
     )  # fmt: skip
-
-
-def gpus_of(gres: str) -> int:
-    """
-    Return the GPUs of a node's generic resources.
-
-    Examples
-    --------
-    >>> gpus_of("gpu:a100:4(S:0-1),gpu:2,lustre:no_consume:1"), gpus_of("gpu")
-    (6, 1)
-    """
-    found = re.findall(r"(?:^|,)\s*gpu((?::[^,:()]+)*)", re.sub(r"\([^)]*\)", "", gres), re.IGNORECASE)
-    return sum(next((int(part) for part in reversed(text.split(":")) if part.isdecimal()), 1) for text in found)
 
 
 def _members(content: Mapping[str, Value], nodes: Mapping[str, Node], place: Place) -> tuple[str, ...]:
@@ -311,12 +302,9 @@ def seconds_of(value: Value) -> float:
     text = value.text.strip().upper()
     if text in ("UNLIMITED", "INFINITE", "-1"):
         return float("inf")
-    found = re.fullmatch(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?", text)
+    found = None if "." in text else duration(text)
     if found is None:
         raise SwflowError(
             f"{value.place}: {value.name}={value.text}; expected a time such as 90 (minutes) or 7-0 (days)"
         )
-    days, first, second, third = (int(part) if part else 0 for part in found.groups())
-    if found[1] is not None or found[4] is not None:
-        return float(86400 * days + 3600 * first + 60 * second + third)
-    return float(60 * first + second)
+    return found
