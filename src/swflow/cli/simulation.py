@@ -314,10 +314,9 @@ def _simulate_one(
     if output and output.suffix == ".parquet":
         write_run(result, output, describe_run(workload, opened, name, chosen, middle=middle))
     elif output and output.suffix == ".csv":
-        from swflow.files.atomic import atomic_path
+        from swflow.files.atomic import write_text
 
-        with atomic_path(output) as temporary:
-            result.outcomes.write_csv(temporary)
+        write_text(output, result.outcomes.write_csv())
     elif output:
         from swflow.log.swf import run_as_swf, write_swf
         from swflow.workload.export import written_header

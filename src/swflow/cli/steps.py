@@ -7,8 +7,7 @@ from typer import Argument, Option
 
 from swflow.cli.app import app
 from swflow.cli.options import OUTPUT, CopiedShare, Copies, Input, Output, Processors, Seed, WithoutStatus
-from swflow.cli.scheduler_options import read_resources
-from swflow.cli.terminal import check_ending, read_number, read_pairs, require_parquet, save, say, write
+from swflow.cli.terminal import check_ending, read_number, read_pairs, read_units, require_parquet, save, say, write
 from swflow.errors import SwflowError
 
 
@@ -84,7 +83,7 @@ def machine(
         processors_per_node=processors_per_node,
         preset=preset,
         capacities=read_pairs(capacities, "--capacity", "memory_bandwidth=6000"),
-        resources=read_resources(resources or (), "--resource"),
+        resources=read_units(resources, "--resource"),
     )
     save(laid, output)
 

@@ -38,6 +38,28 @@ def read_pairs(texts: Iterable[str] | None, option: str, example: str) -> dict[s
     return pairs
 
 
+#: The notation of the options that `read_units` parses.
+_UNITS = {
+    "--partition": "PARTITION=PROCESSORS, such as cpu=3840",
+    "--machine-resource": "NAME=UNITS, such as gpus=512",
+    "--resource": "NAME=UNITS, such as gpus=512, or gpus=none",
+}
+
+
+def read_units(texts: Iterable[str] | None, option: str) -> dict[str, Any]:
+    """Parse NAME=UNITS texts into a mapping to whole numbers; with --resource, the number none leaves one out."""
+    units: dict[str, int | None] = {}
+    for text in texts or ():
+        name, _, number = text.rpartition("=")
+        is_none = option == "--resource" and number == "none"
+        if not name or not (number.isdecimal() or is_none):
+            raise SwflowError(f"{option} {text!r}: expected {_UNITS[option]}")
+        if name in units:
+            raise SwflowError(f"{option}: {name} is given twice")
+        units[name] = None if is_none else int(number)
+    return units
+
+
 def read_number(text: str, where: str) -> float:
     """Parse a number, or raise an error that names the option."""
     try:

@@ -12,7 +12,7 @@ import yaml
 from swflow.errors import SwflowError
 from swflow.files.atomic import write_text
 from swflow.log.catalogue import load_catalogue
-from swflow.log.imported import read_log, write_log
+from swflow.log.imported import read_log
 from swflow.log.importers.records import ImportedLog, Site
 from swflow.log.queues import Queue, priorities_of, queues_in_words, queues_of
 from swflow.log.site import CLUSTERS, SITE, Partition, partitions_of, pool_of, share_nodes, site_options, with_resources
@@ -136,7 +136,7 @@ def init(
         write_text(folder / path, content)
     files = [folder / path for path in contents]
     if site.imported is not None:
-        write_log(folder / _IMPORTED, site.imported.fields, site.imported.header, site.imported.history)
+        site.imported.write(folder / _IMPORTED)
         files.append(folder / _IMPORTED)
     return Project(files, site.partitions, site.guess, site.resources, site.guessed_resources)
 

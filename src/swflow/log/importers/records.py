@@ -16,9 +16,9 @@ import polars as pl
 from swflow.errors import SwflowError
 from swflow.files.atomic import atomic_path
 from swflow.jobs.table import SWF_FIELDS, Entry, conformed
-from swflow.log.imported import NAME_KEYS
+from swflow.log.imported import NAME_KEYS, write_log
 from swflow.log.site import Partition, busiest, partitions_of, with_sizes
-from swflow.log.swf import GUESSED_MACHINE
+from swflow.log.swf import GUESSED_MACHINE, write_swf
 
 #: The columns of a table of records, one row per run of a job. Times are Unix seconds, durations seconds, memory KB
 #: per processor. ``line`` is the record's first line in the file, counted from 1. ``memory`` is the whole job's, in MB.
@@ -157,6 +157,13 @@ class ImportedLog:
     history: tuple[Entry, ...]
     tally: Tally
     partitions: list[Partition]
+
+    def write(self, path: Path) -> None:
+        """Write the log to a file: .parquet with all columns, or .swf, or .swf.gz."""
+        if path.suffix == ".parquet":
+            write_log(path, self.fields, self.header, self.history)
+        else:
+            write_swf(path, self.fields, self.header)
 
 
 def make_log(
