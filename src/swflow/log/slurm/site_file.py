@@ -15,7 +15,7 @@ import yaml
 from swflow.errors import SwflowError
 from swflow.log.site import SITE
 from swflow.log.slurm.conf import Node, SlurmConf, SlurmPartition, Value, expand_hosts, read_slurm_conf
-from swflow.log.slurm.tables import Row, SlurmReservation, read_reservations, read_table
+from swflow.log.slurm.tables import Row, read_reservations, read_table
 from swflow.scheduling.options import SCHEDULER_PARAMETERS, in_ranges
 
 #: How options are simulated, by name.
@@ -356,21 +356,24 @@ def _association_limits(members: Sequence[Row]) -> dict[str, dict[str, dict[str,
     return limits
 
 
-def _reserved(window: SlurmReservation) -> list[str]:
+def _reserved(window: Row) -> list[str]:
     """Return the nodes of a reservation, which may have licenses only."""
-    return [] if window.nodes == "(null)" else expand_hosts(window.nodes, window.place)
+    nodes = window.text("nodes")
+    return [] if nodes == "(null)" else expand_hosts(nodes, window.place)
 
 
-def _window(window: SlurmReservation, nodes: Sequence[int]) -> dict[str, Any]:
+def _window(window: Row, nodes: Sequence[int]) -> dict[str, Any]:
     """Return the window in which the nodes of a reservation, by position, are unavailable."""
-    for text in (window.start, window.end):
+    since, until = window.text("starttime"), window.text("endtime")
+    for text in (since, until):
         try:
             datetime.fromisoformat(text)
         except ValueError:
             raise SwflowError(
-                f"{window.place}: {window.name}: {text!r}; expected a time such as 2026-01-31T08:00:00"
+                f"{window.place}: {window.text('reservationname')}: {text!r}; "
+                "expected a time such as 2026-01-31T08:00:00"
             ) from None
-    return {"from": window.start, "until": window.end, "nodes": in_ranges(nodes)}
+    return {"from": since, "until": until, "nodes": in_ranges(nodes)}
 
 
 def _conf_notes(slurm: SlurmConf, levels: Sequence[Row]) -> list[Note]:
@@ -424,10 +427,11 @@ def _row_notes(kind: str, rows: Sequence[Row]) -> list[Note]:
     ]  # fmt: skip
 
 
-def _window_note(window: SlurmReservation, nodes: Sequence[int]) -> Note:
-    name = "Reservation.MAINT" if "MAINT" in window.flags else "Reservation.other"
+def _window_note(window: Row, nodes: Sequence[int]) -> Note:
+    name = "Reservation.MAINT" if "MAINT" in window.text("flags").split(",") else "Reservation.other"
     treatment = _treatment(name, treatments()) if nodes else Treatment("no", "it has no node of a partition")
-    return Note(name, f"{window.name} {window.nodes} ({len(nodes)} nodes of partitions)", str(window.place), treatment)
+    text = f"{window.text('reservationname')} {window.text('nodes')} ({len(nodes)} nodes of partitions)"
+    return Note(name, text, str(window.place), treatment)
 
 
 def site_yaml(site: SlurmSite, sources: Sequence[str | Path]) -> str:
