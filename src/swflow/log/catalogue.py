@@ -113,10 +113,15 @@ def load_catalogue(sources: Source | Iterable[Source]) -> dict[str, Log]:
 
 
 def default_catalogue() -> Path:
-    """Return the default catalogue: that of the current folder, else that of the project."""
-    here, project = Path("config/logs.yaml"), Path(__file__).parents[3] / "config/logs.yaml"
-    shipped = Path(__file__).parents[1] / "catalogue.yaml"  # location in an installed package
-    return next((path for path in (here, project, shipped) if path.is_file()), here)
+    """Return the default catalogue: that of the current folder, else that of swflow."""
+    here = Path("config/logs.yaml")
+    return here if here.is_file() else shipped_catalogue()
+
+
+def shipped_catalogue() -> Path:
+    """Return the catalogue of logs that is part of swflow: in an installed package, else in the clone."""
+    shipped, clone = Path(__file__).parents[1] / "catalogue.yaml", Path(__file__).parents[3] / "config/logs.yaml"
+    return shipped if shipped.is_file() else clone
 
 
 def source_of(log: Log, catalogue: Mapping[str, Log]) -> Log:

@@ -377,7 +377,10 @@ def _timed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
         .then(pl.col("submit_1"))
         .otherwise(pl.col("submit_0"))
     )
-    return _eligible(table.with_columns(submit=submit), site)
+    _, first, second = _moments(table, "eligible", site)  # the first that is not before the submission
+    return table.with_columns(submit=submit).with_columns(
+        eligible=pl.when(first >= pl.col("submit")).then(first).otherwise(second)
+    )
 
 
 def _moments(table: pl.DataFrame, name: str, site: Site) -> tuple[pl.Series, pl.Series, pl.Series]:
@@ -389,12 +392,6 @@ def _moments(table: pl.DataFrame, name: str, site: Site) -> tuple[pl.Series, pl.
     plain = text.cast(pl.Float64, strict=False)
     first, second = (times.fill_null(plain) for times in unix_seconds(clock, site.time_zone))
     return text, first, second
-
-
-def _eligible(table: pl.DataFrame, site: Site) -> pl.DataFrame:
-    """Add the time at which each job became eligible; of two times that a clock shows alike, the first that fits."""
-    _, first, second = _moments(table, "eligible", site)
-    return table.with_columns(eligible=pl.when(first >= pl.col("submit")).then(first).otherwise(second))
 
 
 def _used_by_steps(steps: pl.DataFrame) -> pl.DataFrame:
