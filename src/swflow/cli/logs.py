@@ -41,7 +41,7 @@ def fetch(
     sources = [{log: read_object(entry, "--entry")}] if entry is not None else catalogue or [default_catalogue()]
     logs = load_catalogue(sources)
     report = fetch_log(find_log(log, logs), output, mirror, progress=True)
-    say(f"{report.name}: {report.jobs:,} jobs from {report.source}, sha256 {report.sha256}")
+    say(f"{log}: {report.jobs:,} jobs from {report.source}, sha256 {report.sha256}")
 
 
 @app.command()

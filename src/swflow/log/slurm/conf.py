@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import NamedTuple
@@ -64,7 +64,6 @@ class SlurmPartition:
     name: str
     nodes: tuple[str, ...]
     options: Mapping[str, Value]
-    place: Place
 
     def text(self, option: str, default: str = "") -> str:
         """Return the text of an option of the partition."""
@@ -81,11 +80,10 @@ class SlurmConf:
     each of their values.
     """
 
-    path: Path
     options: Mapping[str, Value]
     nodes: Mapping[str, Node]
     partitions: tuple[SlurmPartition, ...]
-    records: Mapping[str, Sequence[Value]] = field(default_factory=dict)
+    records: Mapping[str, Sequence[Value]]
 
     def text(self, option: str, default: str = "") -> str:
         """Return the text of an option of the cluster."""
@@ -162,7 +160,7 @@ def read_slurm_conf(path: str | Path) -> SlurmConf:
     partitions = tuple(_partition(content, place, nodes, usable, sets) for content, place in stated)
     if not partitions:
         raise SwflowError(f"{path}: no line PartitionName=…; expected a slurm.conf with nodes and partitions")
-    return SlurmConf(path, options, usable, partitions, records)
+    return SlurmConf(options, usable, partitions, records)
 
 
 def read_file(path: Path) -> str:
@@ -286,7 +284,7 @@ def _partition(
     missing = [host for host in members if host not in nodes]
     if missing:
         raise SwflowError(f"{place}: partition {name}: no line NodeName={missing[0]} ({len(missing)} such nodes)")
-    return SlurmPartition(name, tuple(host for host in dict.fromkeys(members) if host in usable), content, place)
+    return SlurmPartition(name, tuple(host for host in dict.fromkeys(members) if host in usable), content)
 
 
 def seconds_of(value: Value) -> float:
