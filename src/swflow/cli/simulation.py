@@ -240,7 +240,6 @@ def _simulate_all(
 
 
 def _print_metrics(found: dict[str, dict[str, float | None]]) -> None:
-    """Print metrics with one column per scheduler."""
     from swflow.analysis.metrics import METRICS
 
     further = dict.fromkeys(metric for one in found.values() for metric in one if metric not in METRICS)

@@ -200,7 +200,6 @@ _PAIR = re.compile(r"""([\w-]+)\s*[+-]?=\s*("[^"]*"|'[^']*'|[^\s"']*)\s*""")
 
 
 def _pairs(line: str, place: Place) -> list[Value]:
-    """Return the pairs of a line."""
     found, at = [], 0
     while at < len(line):
         pair = _PAIR.match(line, at)

@@ -88,21 +88,17 @@ def read_site(
     windows = [] if reservations is None else read_reservations(reservations)
     used = [] if usage is None else read_table(usage, "sshare -a -l -P", ["account", "user", "rawusage"])
     serving = _serving(slurm)
-    enforced = _enforces_limits(slurm)
-    limits = _limits(levels, members) if enforced else {}
-    obeyed = levels if enforced else []
-    has_minutes = any(_run_minutes(row) for row in (*obeyed, *(members if enforced else [])))
+    limiting = (levels, members) if _enforces_limits(slurm) else ([], [])
+    has_minutes = any(_run_minutes(row) for rows in limiting for row in rows)
     options: dict[str, Any] = _order(slurm, levels, has_minutes) | _backfill(slurm)
     options |= {"nodes": _node_groups(slurm, serving), "preemption": _preemption(slurm, levels)}
     numbers = {name: number for number, name in enumerate(serving, 1)}
     away = [[numbers[name] for name in _reserved(window) if name in numbers] for window in windows]
     options["unavailable"] = [_window(one, nodes) for one, nodes in zip(windows, away, strict=True) if nodes]
-    limits["partition"] = _partition_limits(slurm.partitions, obeyed)
-    options["limits"] = _without_empty(limits)
+    options["limits"] = _limits(slurm.partitions, *limiting)
     has_shares = "fair_share_of" in options.get("priority", {})
-    options["accounts"] = _accounts(members, has_shares) if has_shares or "group" in limits else {}
-    if has_shares:
-        _add_usage(options["accounts"], used)
+    has_accounts = has_shares or "group" in options["limits"]
+    options["accounts"] = _accounts(members, used, has_shares) if has_accounts else {}
     notes = [
         *_conf_notes(slurm, levels),
         *_row_notes("QOS", levels),
@@ -188,10 +184,6 @@ def _factor(partition: SlurmPartition, option: str) -> int:
     """Return the priority of a partition's jobs, or its tier; by default 1, as in Slurm."""
     value = partition.options.get(option) or partition.options.get("priority")
     return 1 if value is None else value.whole()
-
-
-def _raw_share(row: Row) -> int:
-    return 1 if row.text("share") == "parent" else row.whole("share") or 0
 
 
 def _backfill(slurm: SlurmConf) -> dict[str, Any]:
@@ -281,22 +273,17 @@ def _resources(node: Node, slurm: SlurmConf) -> dict[str, int]:
     return _without_empty({"gpus": node.gpus, "memory": has_memory and node.memory})
 
 
-def _partition_limits(partitions: Iterable[SlurmPartition], levels: Sequence[Row]) -> dict[str, dict[str, int]]:
-    """Return the limits of partitions: those of their QOS."""
-    qos = {row.text("name"): row for row in levels}
-    return _without_empty({one.name: _qos_limits(qos[one.text("QOS")]) for one in partitions if one.text("QOS") in qos})
-
-
 def _enforces_limits(slurm: SlurmConf) -> bool:
     """Return whether Slurm enforces the limits of QOS and associations."""
     enforced = {text.strip().lower() for text in slurm.text("AccountingStorageEnforce").split(",")}
     return not enforced.isdisjoint({"limits", "safe", "all"})
 
 
-def _limits(levels: Sequence[Row], members: Sequence[Row]) -> dict[str, Any]:
-    """Return the limits of users, accounts and QOS."""
-    of_qos = {row.text("name"): found for row in levels if (found := _qos_limits(row))}
-    return _association_limits(members) | ({"qos": of_qos} if of_qos else {})
+def _limits(partitions: Iterable[SlurmPartition], levels: Sequence[Row], members: Sequence[Row]) -> dict[str, Any]:
+    """Return the limits of users, accounts and QOS, and of partitions, which are those of their QOS."""
+    qos = _without_empty({row.text("name"): _qos_limits(row) for row in levels})
+    of_partitions = {one.name: dict(qos[one.text("QOS")]) for one in partitions if one.text("QOS") in qos}
+    return _without_empty(_association_limits(members) | {"qos": qos, "partition": of_partitions})
 
 
 def _run_minutes(row: Row) -> int | None:
@@ -314,27 +301,23 @@ def _qos_limits(row: Row) -> dict[str, int]:
     return _without_empty(limits)
 
 
-def _accounts(members: Sequence[Row], with_shares: bool) -> dict[str, dict[str, Any]]:
-    """Return the accounts, each with the one above it except the root; and with shares, also of their users."""
+def _accounts(members: Sequence[Row], used: Sequence[Row], with_shares: bool) -> dict[str, dict[str, Any]]:
+    """Return the accounts, each with the one above it except the root; with shares, also those and usage of users."""
     found: dict[str, dict[str, Any]] = {}
     for row in members:
         account, above, user = row.text("account").strip(), row.text("parname").strip(), row.text("user")
-        share = _raw_share(row)
+        share = 1 if row.text("share") == "parent" else row.whole("share") or 0
         if user and with_shares:
             found.setdefault(account, {}).setdefault("users", {})[user] = share
         elif account != "root" and not user:
             one = found.setdefault(account, {})
             one |= {"parent": above} if above not in ("", "root") else {}
             one |= {"share": share} if with_shares and share != 1 else {}
-    return found
-
-
-def _add_usage(accounts: dict[str, dict[str, Any]], used: Sequence[Row]) -> None:
-    """Add the usage of the users of each account."""
-    for row in used:
+    for row in used if with_shares else ():
         user, seconds = row.text("user").strip(), row.whole("rawusage")
         if user and seconds:
-            accounts.setdefault(row.text("account").strip(), {}).setdefault("usage", {})[user] = seconds
+            found.setdefault(row.text("account").strip(), {}).setdefault("usage", {})[user] = seconds
+    return found
 
 
 def _association_limits(members: Sequence[Row]) -> dict[str, dict[str, dict[str, int]]]:
