@@ -367,20 +367,21 @@ def _conf_notes(slurm: SlurmConf, levels: Sequence[Row]) -> list[Note]:
     if not levels:
         known["PriorityWeightQOS"] = Treatment("no", "the priorities of QOS are needed: --qos", ["0"])
     parameters = slurm.options.get("schedulerparameters")
-    notes = [_note(value.name, value, known) for key, value in slurm.options.items() if key != "schedulerparameters"]
+    notes = [_note(value, known) for key, value in slurm.options.items() if key != "schedulerparameters"]
     if parameters is not None:
         for name, content in slurm.parameters().items():
-            notes.append(_note(f"SchedulerParameters.{name}", Value(name, content or "set", parameters.place), known))
+            notes.append(_note(Value(f"SchedulerParameters.{name}", content or "set", parameters.place), known))
     for key, values in slurm.records.items():
-        found = [_note(f"{keywords[key.partition('.')[0]]}.{value.name}", value, known) for value in values]
+        keyword = keywords[key.partition(".")[0]]
+        found = [_note(value._replace(name=f"{keyword}.{value.name}"), known) for value in values]
         notes.append(next((note for note in found if note.treatment is not None), found[0]))
     return notes
 
 
-def _note(name: str, value: Value, known: Mapping[str, Treatment | None]) -> Note:
-    treatment = _treatment(name, known)
+def _note(value: Value, known: Mapping[str, Treatment | None]) -> Note:
+    treatment = _treatment(value.name, known)
     is_neutral = treatment is not None and value.text.upper() in (text.upper() for text in treatment.neutral)
-    return Note(name, value.text, str(value.place), None if is_neutral else treatment)
+    return Note(value.name, value.text, str(value.place), None if is_neutral else treatment)
 
 
 def _treatment(name: str, known: Mapping[str, Treatment | None]) -> Treatment | None:
@@ -403,11 +404,8 @@ def _row_notes(kind: str, rows: Sequence[Row]) -> list[Note]:
             if column not in skipped and row.text(column) not in ("0", "00:00:00", "1.000000", "cluster"):
                 first.setdefault(column, row)
     spelled = {name.lower(): name for name in known}
-    return [
-        Note(name := spelled.get(f"{kind}.{column}".lower(), f"{kind}.{column}"), row.text(column), str(row.place),
-             _treatment(name, known))
-        for column, row in first.items()
-    ]  # fmt: skip
+    names = {column: spelled.get(f"{kind}.{column}".lower(), f"{kind}.{column}") for column in first}
+    return [_note(Value(names[column], row.text(column), row.place), known) for column, row in first.items()]
 
 
 def _window_note(window: Row, nodes: Sequence[int]) -> Note:
