@@ -1,6 +1,7 @@
 """Test the values, names and counts of imported records of each format, at their boundaries."""
 
 import json
+import math
 import random
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -330,7 +331,7 @@ def test_values_of_tables(tmp_path):
         "n": ["2.5", "-1", "1:30", "0"], "state": ["COMPLETED", "CANCELLED by 3", "7", None],
         "span": [timedelta(0, 90)] * 4,
         "after": ["2", "", None, "1,3;2|4"], "list": [["2"], [], None, ["1"]], "text": ["a1b22", "b", None, "a3"],
-        "array": ["0", "5", "5", None], "mem": [0.0, 0.1, None, None], "q": ["a", " ", None, "b"], "most": [2] * 4,
+        "array": ["0", "5", "5", None], "mem": [0.0, 0.1, math.inf, None], "q": ["a", " ", None, "b"], "most": [2] * 4,
     })  # fmt: skip
     log = table_of(tmp_path, frame, """columns:
   job_id: t
@@ -360,7 +361,7 @@ def test_values_of_tables(tmp_path):
     assert jobs["queue_id"].to_list() == [1, None, None, 2]
     assert log.tally.notes == {
         "unreadable run_time": (1, 5), "unreadable processors": (1, 4), "unreadable status": (1, 4),
-        "unreadable memory": (1, 2), "dependencies on jobs that are not in the log (left out)": (5, 2),
+        "unreadable memory": (2, 2), "dependencies on jobs that are not in the log (left out)": (5, 2),
     }  # fmt: skip
     again = table_of(
         tmp_path, frame, "columns: {job_id: w, submit_time: t, run_time: t, processors: t, depends_on: list}"
