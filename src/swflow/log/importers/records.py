@@ -170,7 +170,7 @@ def make_log(
     records: pl.DataFrame, tally: Tally, site: Site, *, source: str, form: str, computer: str | None = None
 ) -> ImportedLog:
     """
-    Return the log of a table of records, which has the columns of `RECORD_COLUMNS`, if known.
+    Return the log of a table of records, which has the columns of `RECORD_COLUMNS`, if known; others are ignored.
 
     Jobs are numbered from 1 by (submit time, line); users, groups, queues and partitions by their first job. The counts
     of ``tally`` are continued. ``source`` is the file, for error messages; ``form`` is its format, such as ``sacct``.

@@ -10,7 +10,7 @@ import yaml
 
 from swflow.errors import SwflowError, require_known, suggest
 from swflow.log.importers.lines import read_text
-from swflow.log.importers.records import RECORD_COLUMNS, ImportedLog, Site, Tally, make_log, unix_seconds
+from swflow.log.importers.records import ImportedLog, Site, Tally, make_log, unix_seconds
 from swflow.log.importers.slurm import seconds
 
 #: Target columns of a mapping; other keys are ``status_values`` and ``where``.
@@ -239,7 +239,6 @@ def _completed(records: pl.DataFrame, tally: Tally) -> pl.DataFrame:
     if "wait" in records.columns:
         start = pl.col("submit") + pl.col("wait")
         records = records.with_columns(start=pl.coalesce("start", start) if "start" in records.columns else start)
-        records = records.drop("wait")
     if "start" in records.columns:
         # Slurm's database has a start of 0 for these.
         never = (pl.col("start") == 0) & (pl.col("submit") > 0)
@@ -252,4 +251,4 @@ def _completed(records: pl.DataFrame, tally: Tally) -> pl.DataFrame:
     if not {"allocated_processors", "requested_processors"} & set(records.columns):
         tally.note(records, "nodes taken for processors", pl.lit(True))
         records = records.with_columns(allocated_processors=pl.col("nodes"))
-    return records.select(name for name in RECORD_COLUMNS if name in records.columns)
+    return records
