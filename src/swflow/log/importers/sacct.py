@@ -553,9 +553,7 @@ def _records(jobs: pl.DataFrame, tally: Tally, limits: Mapping[str, float], cpus
     for name in jobs["state"].drop_nulls().unique(maintain_order=True):
         if name not in slurm.STATES:
             tally.note(jobs, f"unknown state {name!r}", pl.col("state") == name)
-    return jobs.select(
-        "line", "submit", "eligible", "start", "end", "run_time", "suspended_time", "unix_group", "queue", "partition",
-        "constraint", "executable", "nodes", "requested_nodes", "gpus", "array", "array_limit", "depends_on",
+    return jobs.with_columns(
         licenses=pl.when(pl.col("licenses") > 0).then("licenses"),
         memory=pl.col("memory").ceil().cast(pl.Int64),
         site_job_id=pl.col("jobid"),
@@ -568,7 +566,8 @@ def _records(jobs: pl.DataFrame, tally: Tally, limits: Mapping[str, float], cpus
         status=pl.col("state").replace_strict(slurm.STATES, default=None, return_dtype=pl.Int64),
         user=pl.col("user_name"),
         group=pl.coalesce("account", "unix_group"),
-    ).with_columns(unix_group=pl.when(jobs["account"].null_count() < jobs.height).then("unix_group"))  # fmt: skip
+        unix_group=pl.when(jobs["account"].null_count() < jobs.height).then("unix_group"),
+    )
 
 
 def _with_submission(jobs: pl.DataFrame, tally: Tally) -> pl.DataFrame:
