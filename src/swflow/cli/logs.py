@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from typer import Option
 
+import swflow
 from swflow.cli.app import app, generate_app
 from swflow.cli.options import OUTPUT, Catalogues, Mirror, Name, Output, Seed, WithoutStatus
 from swflow.cli.terminal import check_ending, read_object, save, say, say_doubts, say_removed
@@ -145,7 +146,6 @@ def generate_lublin(
     from swflow.jobs.machine import require_machine
     from swflow.jobs.randomness import generator
     from swflow.workload.clean import log_name
-    from swflow.workload.generate import generate
     from swflow.workload.models.lublin import generate_lublin as generate_fields
     from swflow.workload.models.lublin import lublin_header
 
@@ -153,7 +153,7 @@ def generate_lublin(
     name = name or log_name(output.with_suffix("") if output.suffix == ".parquet" else output)
     model: Any = {"classes": classes, "load": load, "estimates": estimates, "users": users}
     if output.suffix == ".parquet":
-        save(generate("lublin", jobs=jobs, processors=processors, name=name, seed=seed, **model), output)
+        save(swflow.generate("lublin", jobs=jobs, processors=processors, name=name, seed=seed, **model), output)
         return
     from swflow.log.swf import write_swf
 

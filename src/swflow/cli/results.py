@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
+import swflow
 from swflow.cli.app import app
 from swflow.cli.options import OUTPUT, Database
 from swflow.cli.terminal import as_plain, print_table, say, tracked
@@ -41,12 +42,11 @@ def load(
     processes: Compare runs in this number of processes if 100 or more are new; the result does not depend on it.
     """
     from swflow.database.inputs import read_plan
-    from swflow.database.load import load as load_runs
     from swflow.database.load import write_summary, write_verdicts
 
     planned, left_out, compared = read_plan(plan) if plan else ([], [], {})
     files = [*(runs or ()), *planned]
-    counts = load_runs(files, database, left_out=left_out, progress=partial(tracked, "load"), processes=processes)
+    counts = swflow.load(files, database, left_out=left_out, progress=partial(tracked, "load"), processes=processes)
     if verdicts:
         write_verdicts(database, compared, verdicts)
     if summary:
