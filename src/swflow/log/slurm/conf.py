@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import NamedTuple
@@ -251,15 +252,20 @@ def _node(content: Mapping[str, Value], place: Place) -> Node:
     threads = sockets * number("corespersocket", 1) * number("threadspercore", 1)
     cpus = number("cpus", 0) or number("procs", 0) or threads
     state = content["state"].text.upper() if "state" in content else "UNKNOWN"
-    gres = content["gres"].text.lower() if "gres" in content else ""
     features = [content[name].text for name in ("feature", "features") if name in content]
     return Node(
         tuple(expand_hosts(content["nodename"].text, place)), cpus, number("realmemory", 1),
-        pl.select(gpus_of_gres(pl.lit(gres))).item() or 0,
+        _gpus(content["gres"].text) if "gres" in content else 0,
         number("weight", 1),
         frozenset(name for text in features for name in re.split(r"[,&|]", text) if name),
         state.split("+")[0] in ("DOWN", "DRAIN", "FAIL", "FUTURE"),
     )  # fmt: skip
+
+
+@cache
+def _gpus(gres: str) -> int:
+    """Return the GPUs in a node's generic resources."""
+    return pl.select(gpus_of_gres(pl.lit(gres.lower()))).item() or 0
 
 
 def _members(content: Mapping[str, Value], nodes: Mapping[str, Node], place: Place) -> tuple[str, ...]:
