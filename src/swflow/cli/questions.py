@@ -139,8 +139,7 @@ def whatif(
     from swflow.studies.whatif import ask
 
     for path in output or ():
-        if path.suffix not in (".html", ".json", ".csv", ".parquet"):
-            raise SwflowError(f"{path}: unknown ending; expected .html, .json, .csv or .parquet")
+        check_ending(path, ".html", ".json", ".csv", ".parquet")
     site = _site_model(log, machine, partition, machine_resource)
     if config is not None:
         site = replace(site, options=_site_config(config, SITE)["schedulers"][SITE])
