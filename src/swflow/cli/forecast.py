@@ -159,7 +159,6 @@ def _moment(source: Path, at: str | None) -> float:
     moment = parse_moment(at, "--at")
     if is_polls(source):
         return seconds_since_start({"UnixStartTime": ["0"]}, moment)
-
     return seconds_since_start(swflow.open_workload(source).header, moment)
 
 
