@@ -243,8 +243,7 @@ def calibrate(
     """
     import yaml
 
-    from swflow.analysis.calibration import PARAMETERS
-    from swflow.analysis.calibration import calibrate as fit
+    from swflow.analysis import calibration
     from swflow.files.atomic import write_text
 
     if output is not None:
@@ -252,9 +251,9 @@ def calibrate(
     content = _site_config(config, scheduler)
     with as_log(log, machine) as source:
         workload = swflow.open_workload(source, machine)
-    found = fit(workload, content["schedulers"][scheduler], weeks, test_weeks)
+    found = calibration.calibrate(workload, content["schedulers"][scheduler], weeks, test_weeks)
     say_removed(workload)
-    rows = [(name, f"{value:g}", PARAMETERS[name].meaning) for name, value in found.values.items()]
+    rows = [(name, f"{value:g}", calibration.PARAMETERS[name].meaning) for name, value in found.values.items()]
     print_table(["parameter", "value", "meaning"], rows)
     columns = ["jobs", "recorded", "before", "after", "weekly", "fitted", "distance", "fitted", "order", "fitted"]
     parts = [("all", "", found.before, found.after), *found.parts]
