@@ -94,8 +94,7 @@ class Tally:
 
     def drop_repeated(self, records: pl.DataFrame, *identity: str) -> pl.DataFrame:
         """Leave out records that equal an earlier one in these columns, as of overlapping exports."""
-        repeated = records.select(pl.struct(identity).is_first_distinct().not_()).to_series()
-        return self.drop(records, "the same record again", pl.lit(repeated))
+        return self.drop(records, "the same record again", pl.struct(identity).is_first_distinct().not_())
 
     def note(self, records: pl.DataFrame, reason: str, where: pl.Expr, *, removed: bool = False) -> pl.Series:
         """Count records under a note (or as removed), and return which they are."""
