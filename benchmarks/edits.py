@@ -826,6 +826,8 @@ def _needless(before: dict[str, Any], after: dict[str, Any], changed: set[str], 
         old = before.get(output)
         if old is None or output not in ran or output in changed or changed & job["inputs"].keys():
             continue
+        if old["digest"] is None:  # it was deleted when no study needed it
+            continue
         if ran & job["inputs"].keys():  # Snakemake decides before the producer runs, whose content may stay
             continue
         if job["shell"] in remade:  # another output of the same job was changed

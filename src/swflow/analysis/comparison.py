@@ -107,9 +107,9 @@ def earth_movers_distance(first: np.ndarray, second: np.ndarray, load_step: floa
     The distance is the least work that turns one histogram into the other: jobs moved times ground distance. The ground
     distance of two cells is ``load_step`` times the rows plus ``value_step`` times the columns between them (city
     block). In `compare`, the grid is deciles of the load by quarters of a decade of the value, and the steps are 0.1
-    and 0.25: moving a job by one decade costs 1, moving it across the whole range of the load costs 0.9. Only the
-    excess of one histogram over the other moves: since the ground distance fulfils the triangle inequality, jobs that
-    both have in a cell can stay. The network simplex of POT solves the problem exactly.
+    and 0.25: moving a job by one decade costs 1, moving it across the whole range of the load costs 0.9. With
+    such a ground distance it suffices that jobs move between adjacent cells (Ling and Okada 2007, "An efficient earth
+    mover's distance algorithm for robust histogram comparison"), a linear program that HiGHS solves exactly.
 
     The histograms are arrays of shape (loads, values). The distance is 0 if one of them has no jobs.
 
@@ -123,19 +123,20 @@ def earth_movers_distance(first: np.ndarray, second: np.ndarray, load_step: floa
     if not first.sum() or not second.sum():
         return 0.0
     excess = first / first.sum() - second / second.sum()
-    if np.abs(excess).max() < 1e-12:
+    if not excess.any():
         return 0.0
-    from ot.lp import emd2  # the import takes 1 s
+    from scipy.optimize import linprog  # the import takes 0.4 s
+    from scipy.sparse import csr_array
 
-    more, less = np.argwhere(excess > 0), np.argwhere(excess < 0)
-    far = load_step * np.abs(more[:, None, 0] - less[None, :, 0])
-    far = far + value_step * np.abs(more[:, None, 1] - less[None, :, 1])
-    supply, demand = excess[excess > 0], -excess[excess < 0]
-    work = emd2(
-        supply / supply.sum(), demand / demand.sum(), far, numItermax=10_000_000, center_dual=False,
-        check_marginals=False,
-    )  # fmt: skip
-    return round(float(work * supply.sum()), 12)
+    cells = np.arange(excess.size).reshape(excess.shape)
+    above, below = cells[:-1].ravel(), cells[1:].ravel()
+    left, right = cells[:, :-1].ravel(), cells[:, 1:].ravel()
+    source, target = np.concatenate([above, below, left, right]), np.concatenate([below, above, right, left])
+    step = np.repeat([load_step, value_step], [2 * above.size, 2 * left.size])
+    flow, one = np.arange(step.size), np.ones(step.size)
+    leaving = csr_array((one, (source, flow)), (cells.size, step.size))
+    arriving = csr_array((one, (target, flow)), (cells.size, step.size))
+    return round(float(linprog(step, A_eq=leaving - arriving, b_eq=excess.ravel()).fun), 12)
 
 
 def _equal_shape(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
