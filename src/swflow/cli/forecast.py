@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import typer
 from typer import Option
 
-import swflow
 from swflow.cli.app import app
 from swflow.cli.imports import as_log
 from swflow.cli.options import MachineSize, Outputs
@@ -159,7 +158,9 @@ def _moment(source: Path, at: str | None) -> float:
     moment = parse_moment(at, "--at")
     if is_polls(source):
         return seconds_since_start({"UnixStartTime": ["0"]}, moment)
-    return seconds_since_start(swflow.open_workload(source).header, moment)
+    from swflow.workload.clean import open_workload
+
+    return seconds_since_start(open_workload(source).header, moment)
 
 
 def _simulator(
@@ -171,15 +172,17 @@ def _simulator(
     if method == "past" or (method == "best" and scheduler is None and is_polls(source)):
         return None
     from swflow.scheduling.named import read_scheduler
+    from swflow.scheduling.scheduler import Scheduler
 
     named, options = read_scheduler(scheduler or "easy")
-    chosen = swflow.Scheduler.of(named, options)
+    chosen = Scheduler.of(named, options)
     try:
         if is_polls(source):
             raise SwflowError(f"{source.name}: a table of polls has no state to simulate from; expected a log")
         from swflow.forecast.simulation import simulator_of
+        from swflow.workload.clean import open_workload
 
-        return simulator_of(swflow.open_workload(source, machine), chosen, cases, *span)
+        return simulator_of(open_workload(source, machine), chosen, cases, *span)
     except SwflowError as error:
         if method == "simulation" or scheduler is not None:
             raise

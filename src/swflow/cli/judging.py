@@ -5,7 +5,6 @@ from typing import Annotated, Any
 
 import typer
 
-import swflow
 from swflow.cli.app import app
 from swflow.cli.options import OUTPUT, Input
 from swflow.cli.terminal import check_ending, print_table, say, tracked
@@ -43,10 +42,11 @@ def bound(
     from swflow.analysis.metrics import metrics
     from swflow.files.atomic import file_digest, write_text
     from swflow.jobs.table import write_table
+    from swflow.workload.clean import open_workload
 
     if output is not None:
         check_ending(output, ".parquet", ".csv")
-    source = swflow.open_workload(workload, processors)
+    source = open_workload(workload, processors)
     found = bounds(source.jobs, source.machine.processors)
     runs = {path.stem: metrics(_outcomes(path, source), source.machine.processors) for path in run or ()}
     away = {name: gaps(found, figures) for name, figures in runs.items()}
@@ -152,6 +152,7 @@ def conformance(
     from swflow.conformance.judge import as_json, by_rule, judge_case, judge_log
     from swflow.conformance.suite import DEFAULT_POLICIES, cases_of
     from swflow.files.atomic import write_text
+    from swflow.workload.clean import open_workload
 
     chosen = policy or list(DEFAULT_POLICIES)
     suite = cases_of(chosen)
@@ -174,7 +175,7 @@ def conformance(
         rows.append([name, rule, f"{sum(not one.is_wrong for one in judged)} of {len(judged)}", verdict])
     print_table(["policy", "rule", "cases", "verdict"], rows)
     for path in log or ():
-        workload = swflow.open_workload(path)
+        workload = open_workload(path)
         for name in chosen:
             scheduler = next(case.scheduler for case in suite if case.policy == name)
             found.append(judge_log(command, workload, name, scheduler, timeout))

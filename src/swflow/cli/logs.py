@@ -5,7 +5,6 @@ from typing import Annotated, Any
 
 from typer import Option
 
-import swflow
 from swflow.cli.app import app, generate_app
 from swflow.cli.options import OUTPUT, Catalogues, Mirror, Name, Output, Seed, WithoutStatus
 from swflow.cli.terminal import check_ending, read_object, save, say, say_doubts, say_removed
@@ -146,13 +145,14 @@ def generate_lublin(
     from swflow.jobs.machine import require_machine
     from swflow.jobs.randomness import generator
     from swflow.workload.clean import log_name
+    from swflow.workload.generate import generate
     from swflow.workload.models import lublin
 
     check_ending(output, ".parquet", ".swf", ".swf.gz")
     name = name or log_name(output.with_suffix("") if output.suffix == ".parquet" else output)
     model: Any = {"classes": classes, "load": load, "estimates": estimates, "users": users}
     if output.suffix == ".parquet":
-        save(swflow.generate("lublin", jobs=jobs, processors=processors, name=name, seed=seed, **model), output)
+        save(generate("lublin", jobs=jobs, processors=processors, name=name, seed=seed, **model), output)
         return
     from swflow.log.swf import write_swf
 

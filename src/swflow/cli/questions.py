@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Option
 
-import swflow
 from swflow.cli.app import app
 from swflow.cli.imports import MachineResources, PartitionSizes, as_log
 from swflow.cli.options import OUTPUT, AnyLog, MachineSize, Outputs
@@ -176,10 +175,11 @@ def whatif(
 def _site_model(log: Path, machine: int | None, partition: list[str] | None, resource: list[str] | None) -> "SiteModel":
     """Return the site of a log with the sizes of the command line."""
     from swflow.studies.site_scheduler import SiteModel
+    from swflow.workload.clean import open_workload
 
     sizes, resources = read_units(partition, "--partition"), read_units(resource, "--machine-resource")
     with as_log(log, machine, sizes) as source:
-        return SiteModel.of(swflow.open_workload(source, machine), sizes, resources)
+        return SiteModel.of(open_workload(source, machine), sizes, resources)
 
 
 def _print_answer(question: Any) -> None:
@@ -245,12 +245,13 @@ def calibrate(
 
     from swflow.analysis import calibration
     from swflow.files.atomic import write_text
+    from swflow.workload.clean import open_workload
 
     if output is not None:
         check_ending(output, ".yaml", ".yml")
     content = _site_config(config, scheduler)
     with as_log(log, machine) as source:
-        workload = swflow.open_workload(source, machine)
+        workload = open_workload(source, machine)
     found = calibration.calibrate(workload, content["schedulers"][scheduler], weeks, test_weeks)
     say_removed(workload)
     rows = [(name, f"{value:g}", calibration.PARAMETERS[name].meaning) for name, value in found.values.items()]

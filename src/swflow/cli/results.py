@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
-import swflow
 from swflow.cli.app import app
 from swflow.cli.options import OUTPUT, Database
 from swflow.cli.terminal import as_plain, print_table, say, tracked
@@ -42,11 +41,12 @@ def load(
     processes: Compare runs in this number of processes if 100 or more are new; the result does not depend on it.
     """
     from swflow.database.inputs import read_plan
+    from swflow.database.load import load as load_runs
     from swflow.database.load import write_summary, write_verdicts
 
     planned, left_out, compared = read_plan(plan) if plan else ([], [], {})
     files = [*(runs or ()), *planned]
-    counts = swflow.load(files, database, left_out=left_out, progress=partial(tracked, "load"), processes=processes)
+    counts = load_runs(files, database, left_out=left_out, progress=partial(tracked, "load"), processes=processes)
     if verdicts:
         write_verdicts(database, compared, verdicts)
     if summary:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-import swflow
 from swflow.cli.app import app
 from swflow.cli.options import OUTPUT, CopiedShare, Copies, Input, NamedSchedulers, Processors, Seed, Threads
 from swflow.cli.scheduler_options import scheduler_options, with_scheduler_options
@@ -26,7 +25,9 @@ from swflow.scheduling.options import help_of
 
 if TYPE_CHECKING:
     from swflow.analysis.metrics import Middle
+    from swflow.jobs.table import Workload
     from swflow.scheduling.options import Unchecked
+    from swflow.scheduling.scheduler import Scheduler
     from swflow.studies.runs import Run
 
 
@@ -68,9 +69,10 @@ def adjust(
     from polars import concat
 
     from swflow.studies import sweeps
+    from swflow.workload.clean import open_workload
 
     chosen = read_schedulers(scheduler, {f"{order}-{backfill}": {"order": order, "backfill": backfill}})
-    opened = swflow.open_workload(workload)
+    opened = open_workload(workload)
     options: dict[str, Any] = {"d": d, "replicates": seeds, "seed": seed, "threads": threads}
     lines: list[tuple[Any, ...]]
     if first_crossing:
@@ -133,8 +135,9 @@ def sweep(
     """
     from swflow.studies import sweeps
     from swflow.studies.points import values
+    from swflow.workload.clean import open_workload
 
-    opened = swflow.open_workload(workload)
+    opened = open_workload(workload)
     chosen = read_schedulers(scheduler, {"easy": {"backfill": "easy"}, "fcfs": {"backfill": "none"}})
     settings = sweeps.points(
         opened,
@@ -243,14 +246,15 @@ def _print_metrics(found: dict[str, dict[str, float | None]]) -> None:
 
 
 def _opened(
-    file: Path, processors: int | None, schedulers: Sequence["swflow.Scheduler"], all_columns: bool = False
-) -> "swflow.Workload":
+    file: Path, processors: int | None, schedulers: Sequence["Scheduler"], all_columns: bool = False
+) -> "Workload":
     """Open a workload; note what the log tells about the site and no scheduler considers: its partitions, and GPUs."""
     from swflow.log.importers.records import GPUS
     from swflow.studies.runs import columns_of_run
     from swflow.studies.site_scheduler import is_pool
+    from swflow.workload.clean import open_workload
 
-    workload = swflow.open_workload(file, processors, columns=None if all_columns else columns_of_run(schedulers))
+    workload = open_workload(file, processors, columns=None if all_columns else columns_of_run(schedulers))
     say_removed(workload)
     notes = {name: count for entry in workload.history for name, count in (entry.get("notes") or {}).items()}
     resources = [workload.machine.resources, *(one.resources or {} for one in schedulers)]
@@ -266,7 +270,7 @@ def _opened(
     return workload
 
 
-def _run(workload: "swflow.Workload", scheduler: "swflow.Scheduler", middle: "Middle") -> "Run":
+def _run(workload: "Workload", scheduler: "Scheduler", middle: "Middle") -> "Run":
     """Simulate a workload; warn about a recorded schedule that uses more processors than the machine has."""
     from swflow.studies.runs import run
 
@@ -288,13 +292,14 @@ def _simulate_one(
     middle: "Middle",
 ) -> None:
     """Simulate one scheduler, print its metrics, and write its outcomes to the output, if any."""
+    from swflow.scheduling.scheduler import Scheduler
     from swflow.studies.runs import describe_run, write_run
 
     if output:
         check_ending(output, ".parquet", ".csv", ".swf", ".swf.gz")
     if known_schedule:
         check_ending(known_schedule, ".swf", ".swf.gz")
-    chosen = swflow.Scheduler(**options)
+    chosen = Scheduler(**options)
     is_log = known_schedule is not None or (output is not None and output.suffix not in (".parquet", ".csv"))
     opened = _opened(workload, processors, [chosen], all_columns=is_log)
     result = _run(opened, chosen, middle)

@@ -5,7 +5,6 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-import swflow
 from swflow.cli.app import app
 from swflow.cli.options import OUTPUT, CopiedShare, Copies, Input, Output, Processors, Seed, WithoutStatus
 from swflow.cli.terminal import check_ending, read_number, read_pairs, read_units, require_parquet, save, say, write
@@ -35,10 +34,11 @@ def select(
     status: Keep jobs of this SWF status: 0 failed, 1 completed, 5 cancelled; repeatable.
     where: Keep jobs that satisfy this condition: 'processors <= 32 and run_time > 60'.
     """
+    from swflow.workload.clean import open_workload
     from swflow.workload.steps.select import select as select_jobs
 
     selected = select_jobs(
-        swflow.open_workload(workload), jobs=jobs, status=status or (), without_status=without_status or (), where=where
+        open_workload(workload), jobs=jobs, status=status or (), without_status=without_status or (), where=where
     )
     save(selected, output)
 
@@ -72,11 +72,12 @@ def machine(
     capacities: The capacity of each node: memory_bandwidth=6000 (MB/s); repeatable.
     resources: The machine's units of a resource besides processors, by the name of a job column: gpus=512; repeatable.
     """
+    from swflow.workload.clean import open_workload
     from swflow.workload.steps.set_machine import with_machine
 
     require_parquet(output, "capacities")
     laid = with_machine(
-        swflow.open_workload(workload),
+        open_workload(workload),
         processors=processors,
         nodes=nodes,
         processors_per_node=processors_per_node,
@@ -138,6 +139,7 @@ def memory(
     resource: The resource and the name of the new column (default: memory_bandwidth; for demands in MB: memory).
     """
     from swflow.jobs.randomness import step_name
+    from swflow.workload.clean import open_workload
     from swflow.workload.models.memory_model import describe_goodness, fit_memory, read_memory_model, write_memory_model
     from swflow.workload.steps import memory as step
 
@@ -147,16 +149,16 @@ def memory(
         raise SwflowError("memory: --like and --fitted; expected one of them")
     if save_fit:
         check_ending(save_fit, ".json")
-        made = fit_memory(swflow.open_workload(workload), from_log or "used")
+        made = fit_memory(open_workload(workload), from_log or "used")
         write_memory_model(made, save_fit)
         say(f"{save_fit}: {describe_goodness(made)}")
         return
     assert output is not None
     require_parquet(output, "demands")
-    source = swflow.open_workload(like) if like else None
+    source = open_workload(like) if like else None
     joint = fit_memory(source, from_log or "used") if source else read_memory_model(fitted) if fitted else None
     given = step.memory(
-        swflow.open_workload(workload),
+        open_workload(workload),
         high=high,
         medium=medium,
         low=low,
@@ -201,10 +203,11 @@ def moldable(
     keep_recorded: Always include the recorded size in the shapes of a job.
     """
     from swflow.jobs.randomness import step_generator
+    from swflow.workload.clean import open_workload
     from swflow.workload.steps.moldable import moldable as make_moldable
 
     require_parquet(output, "shapes")
-    source = swflow.open_workload(workload)
+    source = open_workload(workload)
     molded = make_moldable(
         source, step_generator(seed, source.name, output, "moldable"), pb=pb, keep_recorded=keep_recorded
     )
@@ -257,6 +260,7 @@ def model(
     save_fit: Write the fitted model to this file (.json).
     """
     from swflow.jobs.randomness import step_generator
+    from swflow.workload.clean import open_workload
     from swflow.workload.steps import model as models
 
     if output is None and save_fit is None:
@@ -265,7 +269,7 @@ def model(
         check_ending(output, ".parquet", ".swf", ".swf.gz")
     if save_fit:
         check_ending(save_fit, ".json")
-    source = swflow.open_workload(workload) if workload else None
+    source = open_workload(workload) if workload else None
     if fitted:
         fitted_model = models.read_model(fitted)
     elif source:
@@ -310,9 +314,10 @@ def scale(
     factor: The scaling factor (default: new processors divided by old ones; rounded for integer).
     """
     from swflow.jobs.randomness import step_generator
+    from swflow.workload.clean import open_workload
     from swflow.workload.steps.scale import scale as scale_jobs
 
-    opened = swflow.open_workload(workload)
+    opened = open_workload(workload)
     generator = step_generator(seed, opened.name, output, "scale")
     scaled = scale_jobs(opened, processors, d=d, variant=variant, factor=factor, copies=copies, generator=generator)
     save(scaled, output)
@@ -342,6 +347,7 @@ def intensify(
     factor: Multiply the offered load by this factor.
     by: The quantity to change: arrivals or run-times.
     """
+    from swflow.workload.clean import open_workload
     from swflow.workload.steps.intensify import intensify as multiply
 
-    save(multiply(swflow.open_workload(workload), factor, by=by), output)
+    save(multiply(open_workload(workload), factor, by=by), output)

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 
-import swflow
 from swflow.errors import SwflowError
 
 if TYPE_CHECKING:
     from swflow.scheduling.options import Unchecked
+    from swflow.scheduling.scheduler import Scheduler
 
 
 def require_parquet(output: Path, what: str) -> None:
@@ -92,10 +92,12 @@ def read_mapping(text: str, option: str) -> "Unchecked":
     return content
 
 
-def read_schedulers(texts: Sequence[str] | None, default: "Mapping[str, Unchecked]") -> "dict[str, swflow.Scheduler]":
+def read_schedulers(texts: Sequence[str] | None, default: "Mapping[str, Unchecked]") -> "dict[str, Scheduler]":
     """Return the schedulers of the --scheduler options, or the default ones."""
+    from swflow.scheduling.scheduler import Scheduler
+
     named = named_schedulers(texts or ()) or default
-    return {name: swflow.Scheduler.of(name, options) for name, options in named.items()}
+    return {name: Scheduler.of(name, options) for name, options in named.items()}
 
 
 def save(workload: Any, output: Path) -> None:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-import swflow
 from swflow.conformance.suite import Case
 from swflow.errors import SwflowError
 from swflow.jobs.table import Workload
@@ -75,9 +74,11 @@ def judge_log(
 ) -> Judgement:
     """Run a simulator on a whole workload under a policy and compare every start time with swflow's."""
     from swflow.log.swf import write_swf
+    from swflow.scheduling.scheduler import Scheduler
+    from swflow.scheduling.simulate import simulate
 
     def starts(**options: object) -> dict[int, float]:
-        outcomes = swflow.simulate(workload, swflow.Scheduler.of(policy, {**scheduler, **options}))
+        outcomes = simulate(workload, Scheduler.of(policy, {**scheduler, **options}))
         return dict(outcomes.select("job_id", "start_time").iter_rows())
 
     def conventions() -> Iterator[tuple[str, dict[int, float]]]:
