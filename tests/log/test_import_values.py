@@ -707,6 +707,7 @@ def test_names_and_malformed_jobs_of_json(tmp_path):
         (2, "0", "wait_time", 0), (2, "-1", "wait_time", None), (3, "0", "run_time", 0), (3, "-1", "run_time", None),
         (4, "0", "allocated_processors", 0), (5, "7.5", "average_cpu_time", 7.5), (6, "0", "used_memory", 0),
         (7, "3", "requested_processors", 3), (8, "-1", "requested_time", None), (9, "12", "requested_memory", 12),
+        (7, "1e300", "requested_processors", None), (7, "nan", "requested_processors", None),
         (10, "5", "status", 5), (10, "x", "status", None), (11, "", "user_id", None), (11, "-1", "user_id", None),
         (12, "-1", "group_id", 1), (13, "X", "executable_id", 1), (14, "Q", "queue_id", 1),
     ],
