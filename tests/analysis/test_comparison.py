@@ -35,9 +35,9 @@ def grid(jobs):
 @given(st.integers(1, 7).flatmap(lambda n: st.tuples(*[st.lists(cells, min_size=n, max_size=n)] * 2)))
 def test_the_distance_is_the_cheapest_assignment(pair):
     first, second = pair
-    ours = earth_movers_distance(grid(first), grid(second), 0.1, 0.25)
+    ours = earth_movers_distance(grid(first), grid(second))
     assert ours == pytest.approx(brute_force(first, second), abs=1e-9)
-    assert ours == pytest.approx(earth_movers_distance(3 * grid(second), grid(first), 0.1, 0.25), abs=1e-9)
+    assert ours == pytest.approx(earth_movers_distance(3 * grid(second), grid(first)), abs=1e-9)
 
 
 def test_all_permutations_of_three_jobs_agree():
@@ -46,7 +46,7 @@ def test_all_permutations_of_three_jobs_agree():
         sum(0.1 * abs(a[0] - b[0]) + 0.25 * abs(a[1] - b[1]) for a, b in zip(first, order, strict=True)) / 3
         for order in itertools.permutations(second)
     )
-    assert earth_movers_distance(grid(first), grid(second), 0.1, 0.25) == pytest.approx(best)
+    assert earth_movers_distance(grid(first), grid(second)) == pytest.approx(best)
 
 
 def drawn(seed, factor=1.0, jobs=3000):

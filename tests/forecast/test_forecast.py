@@ -224,7 +224,7 @@ def test_kaplan_meier_equals_the_product_over_risk_sets():
                 at_risk -= amount
             if survival <= 0.4 + 1e-12 and math.isinf(expected):
                 expected = one
-        assert kaplan_meier(value, known, weight, [0.6], top) == [expected]
+        assert kaplan_meier(value, known, weight, 0.6, top) == expected
 
 
 def _cases(asked, wait, end, size=None, partition="all"):

@@ -105,9 +105,8 @@ def test_the_mirror_is_tried_before_the_archive(server: Server, tmp_path: Path, 
     output = tmp_path / "new" / "tiny.swf.gz"
     report = fetch(the_log(server.base, sha256=SUM, jobs=2), output, f"{server.base}/mirror/")
     assert report.source == server.base + place
-    assert (report.jobs, report.sha256, report.output) == (2, SUM, output)
+    assert (report.jobs, report.sha256) == (2, SUM)
     assert gzip.decompress(output.read_bytes()) == TEXT
-    assert len(report.tried) == len(server.requests) - 1
 
 
 @pytest.mark.parametrize("kind", ["failures", "truncated"])
@@ -429,7 +428,7 @@ def test_real_logs_are_what_the_catalogue_says(traces: Path, tmp_path: Path, nam
     log = load_catalogue(CATALOGUE)[name]
     report = fetch(log, tmp_path / "log.swf.gz", mirror=traces)
     assert (report.jobs, report.sha256) == (log.jobs, log.sha256)
-    swf = read_swf(report.output)
+    swf = read_swf(tmp_path / "log.swf.gz")
     assert swf.fields.height == log.jobs and not swf.skipped
     if name == "RICC":
         assert swf.header == {}

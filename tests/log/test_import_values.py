@@ -1,6 +1,7 @@
 """Test the values, names and counts of imported records of each format, at their boundaries."""
 
 import json
+import math
 import random
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -330,7 +331,7 @@ def test_values_of_tables(tmp_path):
         "n": ["2.5", "-1", "1:30", "0"], "state": ["COMPLETED", "CANCELLED by 3", "7", None],
         "span": [timedelta(0, 90)] * 4,
         "after": ["2", "", None, "1,3;2|4"], "list": [["2"], [], None, ["1"]], "text": ["a1b22", "b", None, "a3"],
-        "array": ["0", "5", "5", None], "mem": [0.0, 0.1, None, None], "q": ["a", " ", None, "b"], "most": [2] * 4,
+        "array": ["0", "5", "5", None], "mem": [0.0, 0.1, math.inf, None], "q": ["a", " ", None, "b"], "most": [2] * 4,
     })  # fmt: skip
     log = table_of(tmp_path, frame, """columns:
   job_id: t
@@ -360,7 +361,7 @@ def test_values_of_tables(tmp_path):
     assert jobs["queue_id"].to_list() == [1, None, None, 2]
     assert log.tally.notes == {
         "unreadable run_time": (1, 5), "unreadable processors": (1, 4), "unreadable status": (1, 4),
-        "unreadable memory": (1, 2), "dependencies on jobs that are not in the log (left out)": (5, 2),
+        "unreadable memory": (2, 2), "dependencies on jobs that are not in the log (left out)": (5, 2),
     }  # fmt: skip
     again = table_of(
         tmp_path, frame, "columns: {job_id: w, submit_time: t, run_time: t, processors: t, depends_on: list}"
@@ -706,6 +707,7 @@ def test_names_and_malformed_jobs_of_json(tmp_path):
         (2, "0", "wait_time", 0), (2, "-1", "wait_time", None), (3, "0", "run_time", 0), (3, "-1", "run_time", None),
         (4, "0", "allocated_processors", 0), (5, "7.5", "average_cpu_time", 7.5), (6, "0", "used_memory", 0),
         (7, "3", "requested_processors", 3), (8, "-1", "requested_time", None), (9, "12", "requested_memory", 12),
+        (7, "1e300", "requested_processors", None), (7, "nan", "requested_processors", None),
         (10, "5", "status", 5), (10, "x", "status", None), (11, "", "user_id", None), (11, "-1", "user_id", None),
         (12, "-1", "group_id", 1), (13, "X", "executable_id", 1), (14, "Q", "queue_id", 1),
     ],

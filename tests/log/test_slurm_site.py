@@ -81,7 +81,7 @@ def test_nodes_and_partitions_with_defaults_includes_and_continued_lines(folder)
     assert conf.nodes["n03"].memory == 64000
     assert "spare1" not in conf.nodes
     assert conf.partitions[0].text("maxtime") == "2-00:00:00"
-    assert str(conf.partitions[1].place).endswith("slurm.conf:18")
+    assert str(conf.partitions[1].options["partitionname"].place).endswith("slurm.conf:18")
 
 
 def test_nodes_have_gpus_memory_and_weights(folder):

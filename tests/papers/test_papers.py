@@ -17,7 +17,7 @@ from swflow.jobs.machine import Machine
 from swflow.jobs.randomness import generator
 from swflow.jobs.table import write_workload
 from swflow.names import recipe_of
-from swflow.papers import published_readings, published_values, read_papers
+from swflow.papers import published_tables, published_values, read_papers
 from swflow.papers.claims import check_claims, published_claims
 from swflow.papers.views import CELLS, COVERAGE, DRAW_MACROS, FEWEST_DRAWS, READINGS, REPRODUCTION, VERDICTS
 from swflow.studies.plan import study_runs
@@ -251,7 +251,7 @@ def test_the_main_column_of_node_sharing_has_the_released_defect():
     assert set(rows["scheduler"]) == {"alvio-first-fit-forgetful", "alvio-first-contiguous-forgetful"}
     assert "penalized_percent" not in set(rows["figure"])
     beside = read_papers()["Guim 2007"]["beside"]
-    parts = published_readings().filter(reading=beside)
+    parts = published_tables()["reading_parts"].filter(reading=beside)
     assert dict(parts.select("published", "ours").iter_rows()) == {
         "alvio-first-fit-forgetful": "alvio-first-fit-shared",
         "alvio-first-contiguous-forgetful": "alvio-first-contiguous-shared",
@@ -269,7 +269,7 @@ def test_published_values_have_all_printed_digits():
 def test_every_paper_is_described():
     about = read_papers()
     assert set(about) == set(published_values()["paper"]) == {claim["paper"] for claim in published_claims()}
-    readings = set(published_readings().select("paper", "reading").iter_rows())
+    readings = set(published_tables()["reading_parts"].select("paper", "reading").iter_rows())
     for paper, content in about.items():
         assert "beside" not in content or (paper, content["beside"]) in readings
         assert all(figure["kind"] in FIGURES for figure in content.get("figures", ()))
@@ -284,7 +284,7 @@ def test_the_archive_runs_every_figure_and_reading_of_the_papers():
     for content in read_papers().values():
         for figure in content.get("figures", ()):
             assert set(figure["runs"]) <= planned
-    kept = published_readings().filter(pl.col("part") != "figure", pl.col("ours").is_not_null())
+    kept = published_tables()["reading_parts"].filter(pl.col("part") != "figure", pl.col("ours").is_not_null())
     for name in kept["ours"]:
         assert name in config["schedulers"] or name in config["steps"] or name == "memory-low-alvio"
 

@@ -331,11 +331,11 @@ def test_conventions_give_a_range_of_values():
 def test_conventions_are_runs_of_the_archive():
     import yaml
 
-    from swflow.papers import published_conventions, published_values
+    from swflow.papers import published_tables, published_values
 
     config = yaml.safe_load((Path(__file__).parents[2] / "config/archive.yaml").read_text())
     values = published_values()
-    for row in published_conventions().iter_rows(named=True):
+    for row in published_tables()["conventions"].iter_rows(named=True):
         if row["part"] == "scheduler":
             assert row["ours"] in config["schedulers"]
             assert row["published"] in values["scheduler"].to_list()

@@ -59,17 +59,16 @@ def test_accuracy_is_that_of_the_authors_program() -> None:
 @given(
     st.lists(st.floats(0, 400_000), min_size=1, max_size=400),
     st.sampled_from([HOUR, 1.5 * HOUR, 18 * HOUR, 1000 * HOUR]),
-    st.none() | st.floats(0.001, 0.88),
     st.integers(0, 9),
 )
-def test_no_estimate_is_below_its_run_time(run_times, maximum, share, seed) -> None:
+def test_no_estimate_is_below_its_run_time(run_times, maximum, seed) -> None:
     run_times = np.array(run_times)
-    estimates = modal_estimates(run_times, np.random.default_rng(seed), maximum=maximum, maximum_share=share)
+    estimates = modal_estimates(run_times, np.random.default_rng(seed), maximum=maximum)
     assert (estimates >= run_times).all()
     over = run_times > maximum
     assert (estimates[over] == run_times[over]).all()
     assert (estimates[~over] <= maximum).all()
-    again = modal_estimates(run_times, np.random.default_rng(seed), maximum=maximum, maximum_share=share)
+    again = modal_estimates(run_times, np.random.default_rng(seed), maximum=maximum)
     assert (estimates == again).all()
 
 
@@ -99,12 +98,6 @@ def test_twenty_round_values_have_most_jobs() -> None:
     assert set(values[popular] % 300) == {0}
 
 
-def test_a_known_share_of_the_maximum_is_kept() -> None:
-    _, counts = estimate_histogram(50_000, np.random.default_rng(4), maximum=18 * HOUR, maximum_share=0.1)
-    assert counts[-1] == pytest.approx(5000, abs=1)
-    assert np.sort(counts)[-20:].sum() / 50_000 == pytest.approx(HEAD_SHARE, abs=0.001)
-
-
 def test_the_table_of_ranks_has_each_rank_once_in_each_log() -> None:
     assert (np.sort(POPULARITY_RANKS, axis=0) == np.arange(1, 21)[:, None]).all()
 
@@ -126,7 +119,6 @@ def test_no_jobs_get_no_estimates() -> None:
         ([-1.0], {}, "unknown or negative"),
         ([1.0], {"maximum": 1800}, "at least 3600 s"),
         ([1.0], {"maximum": np.nan}, "at least 3600 s"),
-        ([1.0], {"maximum_share": 0.95}, "below 0.89"),
     ],
 )
 def test_bad_arguments_are_one_line(run_times, options, message) -> None:
@@ -141,8 +133,7 @@ def test_accuracy_on_a_real_log_is_flat_in_the_middle_and_like_its_users(traces:
     run_times, requested = table[:, 3], table[:, 8]
     known = (run_times > 0) & (requested > 0)
     run_times, requested = run_times[known], requested[known]
-    share = (requested == 18 * HOUR).mean()
-    found = modal_estimates(run_times, np.random.default_rng(7), maximum=18 * HOUR, maximum_share=share)
+    found = modal_estimates(run_times, np.random.default_rng(7), maximum=18 * HOUR)
     ours, users = (
         np.histogram(np.minimum(run_times / estimates, 1), bins=20, range=(0, 1))[0] / len(run_times)
         for estimates in (found, requested)

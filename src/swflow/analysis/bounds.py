@@ -229,7 +229,6 @@ def preempted(
 
 
 def _completions(pieces: tuple[np.ndarray, np.ndarray, np.ndarray], jobs: int) -> np.ndarray:
-    """Return the completion time of each job."""
     done = np.full(jobs, -np.inf)
     np.maximum.at(done, pieces[2], pieces[1])
     return done

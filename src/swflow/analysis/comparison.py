@@ -8,7 +8,7 @@ from swflow.analysis.heatmap import BINS_PER_DECADE, LOAD_BINS, Heatmap
 
 #: The grid of the distance: deciles of the load by quarters of a decade of the value.
 _LOADS_PER_STEP, _VALUES_PER_STEP = LOAD_BINS // 10, BINS_PER_DECADE // 4
-LOAD_STEP, VALUE_STEP = _LOADS_PER_STEP / LOAD_BINS, _VALUES_PER_STEP / BINS_PER_DECADE
+_LOAD_STEP, _VALUE_STEP = _LOADS_PER_STEP / LOAD_BINS, _VALUES_PER_STEP / BINS_PER_DECADE
 
 #: One distribution dominates another if at most this share of the area between them contradicts the dominance.
 TOLERANCE = 0.1
@@ -59,7 +59,7 @@ def compare(variant: Heatmap, base: Heatmap) -> Comparison:
     >>> compare(fast, fast).better is None
     True
     """
-    a, b = _equal_shape(by_tenths(variant).jobs, by_tenths(base).jobs)
+    a, b = equal_shape(by_tenths(variant).jobs, by_tenths(base).jobs, _VALUES_PER_STEP)
     if not a.sum() or not b.sum():
         return Comparison(0.0, 0.0, 0.0, 0.0, None)
     weights = (a.sum(axis=1) / a.sum() + b.sum(axis=1) / b.sum()) / 2
@@ -68,9 +68,7 @@ def compare(variant: Heatmap, base: Heatmap) -> Comparison:
     score = round(float(weights[both] @ superiority), 12)
     wins, losses = (round(float(sum(weights[both][won])), 12) for won in (winner > 0, winner < 0))
     better = "variant" if wins > 0.5 and score > 0 else "base" if losses > 0.5 and score < 0 else None
-    distance = earth_movers_distance(
-        _coarse(a, 1, _VALUES_PER_STEP), _coarse(b, 1, _VALUES_PER_STEP), LOAD_STEP, VALUE_STEP
-    )
+    distance = earth_movers_distance(coarse(a, 1, _VALUES_PER_STEP), coarse(b, 1, _VALUES_PER_STEP))
     return Comparison(distance, score, wins, losses, better)
 
 
@@ -78,7 +76,7 @@ def by_tenths(found: Heatmap) -> Heatmap:
     """Return a heatmap by deciles of the load, which is all that `compare` needs."""
     if found.jobs.shape[0] == LOAD_BINS // _LOADS_PER_STEP:
         return found
-    return Heatmap(_coarse(found.jobs, _LOADS_PER_STEP, 1), found.load_edges[::_LOADS_PER_STEP], found.value_edges)
+    return Heatmap(coarse(found.jobs, _LOADS_PER_STEP, 1), found.load_edges[::_LOADS_PER_STEP], found.value_edges)
 
 
 def _duels(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -100,24 +98,23 @@ def _duels(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return wins.astype(np.int64) - (losses & ~wins), superiority
 
 
-def earth_movers_distance(first: np.ndarray, second: np.ndarray, load_step: float, value_step: float) -> float:
+def earth_movers_distance(first: np.ndarray, second: np.ndarray) -> float:
     """
-    Return the earth mover's distance of two histograms on one grid, each normalized to a sum of 1.
+    Return the earth mover's distance of two histograms, each normalized to a sum of 1.
 
-    The distance is the least work that turns one histogram into the other: jobs moved times ground distance. The ground
-    distance of two cells is ``load_step`` times the rows plus ``value_step`` times the columns between them (city
-    block). In `compare`, the grid is deciles of the load by quarters of a decade of the value, and the steps are 0.1
-    and 0.25: moving a job by one decade costs 1, moving it across the whole range of the load costs 0.9. With
+    The rows are deciles of the load, the columns quarters of a decade of the value. The distance is the least work that
+    turns one histogram into the other: jobs moved times ground distance, which is 0.1 per row plus 0.25 per column
+    (city block): moving a job by one decade costs 1, moving it across the whole range of the load costs 0.9. With
     such a ground distance it suffices that jobs move between adjacent cells (Ling and Okada 2007, "An efficient earth
     mover's distance algorithm for robust histogram comparison"), a linear program that HiGHS solves exactly.
 
-    The histograms are arrays of shape (loads, values). The distance is 0 if one of them has no jobs.
+    The distance is 0 if one of the histograms has no jobs.
 
     Examples
     --------
     >>> a, b = np.zeros((2, 3)), np.zeros((2, 3))
     >>> a[0, 0] = b[1, 2] = 7
-    >>> earth_movers_distance(a, b, 0.1, 0.25)
+    >>> earth_movers_distance(a, b)
     0.6
     """
     if not first.sum() or not second.sum():
@@ -132,22 +129,21 @@ def earth_movers_distance(first: np.ndarray, second: np.ndarray, load_step: floa
     above, below = cells[:-1].ravel(), cells[1:].ravel()
     left, right = cells[:, :-1].ravel(), cells[:, 1:].ravel()
     source, target = np.concatenate([above, below, left, right]), np.concatenate([below, above, right, left])
-    step = np.repeat([load_step, value_step], [2 * above.size, 2 * left.size])
+    step = np.repeat([_LOAD_STEP, _VALUE_STEP], [2 * above.size, 2 * left.size])
     flow, one = np.arange(step.size), np.ones(step.size)
     leaving = csr_array((one, (source, flow)), (cells.size, step.size))
     arriving = csr_array((one, (target, flow)), (cells.size, step.size))
     return round(float(linprog(step, A_eq=leaving - arriving, b_eq=excess.ravel()).fun), 12)
 
 
-def _equal_shape(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Pad both with empty values to the width of the wider one, in whole steps of the grid."""
-    values = -(-max(first.shape[1], second.shape[1]) // _VALUES_PER_STEP) * _VALUES_PER_STEP
-    a, b = np.zeros((first.shape[0], values), first.dtype), np.zeros((second.shape[0], values), second.dtype)
-    a[:, : first.shape[1]], b[:, : second.shape[1]] = first, second
-    return a, b
+def equal_shape(first: np.ndarray, second: np.ndarray, step: int) -> list[np.ndarray]:
+    """Pad both with empty values to the width of the wider one, in whole steps of values."""
+    values = max(first.shape[1], second.shape[1])
+    values += -values % step
+    return [np.pad(counts, ((0, 0), (0, values - counts.shape[1]))) for counts in (first, second)]
 
 
-def _coarse(counts: np.ndarray, loads: int, values: int) -> np.ndarray:
+def coarse(counts: np.ndarray, loads: int, values: int) -> np.ndarray:
     """Merge blocks of ``loads`` by ``values`` cells into one cell each."""
     rows, columns = counts.shape
     return counts.reshape(rows // loads, loads, columns // values, values).sum(axis=(1, 3))

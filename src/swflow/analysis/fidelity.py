@@ -127,7 +127,6 @@ def _span(both: pl.DataFrame) -> np.ndarray:
 
 
 def _use_by_bins(both: pl.DataFrame, suffix: str, machine: int, edges: np.ndarray) -> np.ndarray:
-    """Return the mean utilization in each bin."""
     start, run, processors = (both[f"{name}{suffix}"].to_numpy() for name in ("start_time", "run_time", "processors"))
     times = np.concatenate([start, start + run])
     order = np.argsort(times, kind="stable")

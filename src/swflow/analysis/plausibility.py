@@ -252,7 +252,6 @@ def _use_of_resources(log: _Log) -> Iterator[Finding]:
 
 
 def _use(log: _Log) -> Iterator[Finding]:
-    """Find recorded use beyond the machine."""
     start = pl.col("submit_time") + pl.col("wait_time")
     ran = log.jobs.select("job_id", "processors", "partition_id", start=start, run="run_time")
     known = ran.select((pl.col("run") > 0) & (pl.col("processors") > 0) & pl.col("start").is_not_null()).to_series()
@@ -367,9 +366,7 @@ def _estimates(log: _Log) -> Iterator[Finding]:
 
 def _sorted(jobs: pl.DataFrame, first: str, second: str) -> pl.DataFrame:
     """Return jobs sorted by two columns; unchanged if they are already sorted."""
-    one, two = (jobs[name].to_numpy() for name in (first, second))  # null values become NaN, which is not sorted
-    is_sorted = ((one[1:] > one[:-1]) | ((one[1:] == one[:-1]) & (two[1:] >= two[:-1]))).all()
-    return jobs if is_sorted else jobs.sort(first, second)
+    return jobs if tables.is_sorted(jobs, first, second) else jobs.sort(first, second)
 
 
 def _gaps(log: _Log) -> Iterator[Finding]:

@@ -81,11 +81,7 @@ def statistic(outcomes: pl.DataFrame | Weeks, name: str) -> Resampled:
     kind, _, column = name.partition("_")
     if kind == "mean":
         return mean_of(outcomes, column)
-    if kind not in ("median", "p95"):
-        raise ValueError(
-            f"statistic: unknown name {name!r}; expected mean_, median_ or p95_ and a column, awrt or awwt"
-        )
-    return quantile_of(outcomes, column, 0.5 if kind == "median" else 0.95)
+    return quantile_of(outcomes, column, {"median": 0.5, "p95": 0.95}[kind])
 
 
 def mean_of(outcomes: pl.DataFrame | Weeks, measure: str, by_area: bool = False) -> Resampled:
@@ -236,7 +232,6 @@ def _weights_of(weeks: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _weights(week: int) -> np.ndarray:
-    """Return the weights of a week in all samples."""
     return np.asarray((_exponential(week) + _exponential(week + 1)) / 2)
 
 

@@ -10,7 +10,7 @@ from typer import Argument, Option
 
 from swflow.cli.app import Application, Group, app
 from swflow.cli.options import OUTPUT
-from swflow.cli.terminal import check_ending, print_table, say
+from swflow.cli.terminal import check_ending, print_table, read_units, say
 from swflow.errors import SwflowError
 
 import_app = Application(
@@ -107,7 +107,6 @@ def _site(
 ) -> Any:
     """Return the machine that the options describe."""
     from swflow.log.importers.records import Site, read_key
-    from swflow.log.site import read_sizes
 
     secret = None
     if anonymize:
@@ -116,7 +115,7 @@ def _site(
             say(f"{path}: new key; it maps equal names to equal hashes; keep it, and keep it secret")
     elif key:
         raise SwflowError("--key: no effect without --anonymize; give both or neither")
-    return Site(processors, nodes, timezone, cluster, secret, read_sizes(partition))
+    return Site(processors, nodes, timezone, cluster, secret, read_units(partition, "--partition"))
 
 
 @contextlib.contextmanager
@@ -127,7 +126,6 @@ def as_log(path: Path, processors: int | None = None, sizes: Mapping[str, int] |
     if path.suffix == ".parquet" or not is_accounting(path):
         yield path
         return
-    from swflow.log.imported import write_log
     from swflow.log.importers.records import Site
     from swflow.workload.clean import describe
 
@@ -139,7 +137,7 @@ def as_log(path: Path, processors: int | None = None, sizes: Mapping[str, int] |
     )
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / f"{path.name.removesuffix('.gz').partition('.')[0]}.parquet"
-        write_log(file, imported.fields, imported.header, imported.history)
+        imported.write(file)
         yield file
 
 
@@ -148,14 +146,7 @@ def _write(imported: Any, source: Path, output: Path) -> None:
     from swflow.log.queues import hours, queues_of
 
     check_ending(output, ".parquet", ".swf", ".swf.gz")
-    if output.suffix == ".parquet":
-        from swflow.log.imported import write_log
-
-        write_log(output, imported.fields, imported.header, imported.history)
-    else:
-        from swflow.log.swf import write_swf
-
-        write_swf(output, imported.fields, imported.header)
+    imported.write(output)
     (entry,) = imported.history
     rows = [("jobs", "", f"{entry['kept']}", "")]
     for what, counts in (("left out", imported.tally.removed), ("noted", imported.tally.notes)):

@@ -41,7 +41,7 @@ def fetch(
     sources = [{log: read_object(entry, "--entry")}] if entry is not None else catalogue or [default_catalogue()]
     logs = load_catalogue(sources)
     report = fetch_log(find_log(log, logs), output, mirror, progress=True)
-    say(f"{report.name}: {report.jobs:,} jobs from {report.source}, sha256 {report.sha256}")
+    say(f"{log}: {report.jobs:,} jobs from {report.source}, sha256 {report.sha256}")
 
 
 @app.command()
@@ -146,8 +146,7 @@ def generate_lublin(
     from swflow.jobs.randomness import generator
     from swflow.workload.clean import log_name
     from swflow.workload.generate import generate
-    from swflow.workload.models.lublin import generate_lublin as generate_fields
-    from swflow.workload.models.lublin import lublin_header
+    from swflow.workload.models import lublin
 
     check_ending(output, ".parquet", ".swf", ".swf.gz")
     name = name or log_name(output.with_suffix("") if output.suffix == ".parquet" else output)
@@ -158,6 +157,6 @@ def generate_lublin(
     from swflow.log.swf import write_swf
 
     require_machine(processors)
-    fields = generate_fields(jobs, processors, generator(seed, name, "lublin"), **model)
-    write_swf(output, fields, lublin_header(jobs, processors, seed=seed, **model))
+    fields = lublin.generate_lublin(jobs, processors, generator(seed, name, "lublin"), **model)
+    write_swf(output, fields, lublin.lublin_header(jobs, processors, seed=seed, **model))
     say(f"{name}: {fields.height:,} jobs for {processors:,} processors")

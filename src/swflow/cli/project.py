@@ -4,7 +4,7 @@ from pathlib import Path
 
 from swflow.cli.app import app
 from swflow.cli.imports import MachineResources, PartitionSizes
-from swflow.cli.terminal import say
+from swflow.cli.terminal import read_units, say
 
 
 @app.command()
@@ -31,10 +31,10 @@ def init(
     name: The log's name (default: the file's name).
     processors: Processors of the log's machine (default: the size in the file's header).
     """
-    from swflow.log.site import GUESSED, SITE, read_sizes
+    from swflow.log.site import GUESSED, SITE
     from swflow.studies.project import init as create_project
 
-    stated, resources = read_sizes(partition), read_sizes(machine_resource, "--machine-resource")
+    stated, resources = read_units(partition, "--partition"), read_units(machine_resource, "--machine-resource")
     project = create_project(folder, log=log, name=name, processors=processors, partitions=stated, resources=resources)
     for path in project.files:
         say(f"{path}: written")

@@ -15,12 +15,13 @@ from typer import Option
 
 from swflow.cli.app import app
 from swflow.cli.imports import MachineResources, PartitionSizes, as_log
-from swflow.cli.options import AnyLog, MachineSize, Outputs
+from swflow.cli.options import OUTPUT, AnyLog, MachineSize, Outputs
 from swflow.cli.terminal import (
     check_ending,
     finish_progress,
     print_table,
     read_mapping,
+    read_units,
     say,
     say_doubts,
     say_removed,
@@ -137,8 +138,7 @@ def whatif(
     from swflow.studies.whatif import ask
 
     for path in output or ():
-        if path.suffix not in (".html", ".json", ".csv", ".parquet"):
-            raise SwflowError(f"{path}: unknown ending; expected .html, .json, .csv or .parquet")
+        check_ending(path, ".html", ".json", ".csv", ".parquet")
     site = _site_model(log, machine, partition, machine_resource)
     if config is not None:
         site = replace(site, options=_site_config(config, SITE)["schedulers"][SITE])
@@ -174,11 +174,10 @@ def whatif(
 
 def _site_model(log: Path, machine: int | None, partition: list[str] | None, resource: list[str] | None) -> "SiteModel":
     """Return the site of a log with the sizes of the command line."""
-    from swflow.log.site import read_sizes
     from swflow.studies.site_scheduler import SiteModel
     from swflow.workload.clean import open_workload
 
-    sizes, resources = read_sizes(partition), read_sizes(resource, "--machine-resource")
+    sizes, resources = read_units(partition, "--partition"), read_units(resource, "--machine-resource")
     with as_log(log, machine, sizes) as source:
         return SiteModel.of(open_workload(source, machine), sizes, resources)
 
@@ -220,8 +219,8 @@ def calibrate(
     scheduler: str = "site",
     weeks: Annotated[int, Option(min=1)] = 4,
     test_weeks: Annotated[int, Option(min=1)] = 2,
-    output: Annotated[Path | None, Option("-o", "--output")] = None,
-    machine: Annotated[int | None, Option("--machine-processors")] = None,
+    output: Annotated[Path | None, OUTPUT] = None,
+    machine: MachineSize = None,
 ) -> None:
     """
     Fit what no file of a site states to some weeks of its log, and measure the scheduler on the following weeks.
@@ -241,12 +240,10 @@ def calibrate(
     weeks: Fit to this number of weeks (default: 4).
     test_weeks: Measure this number of weeks after them (default: 2).
     output: Write the config with the fitted scheduler.
-    machine: The processors of the machine.
     """
     import yaml
 
-    from swflow.analysis.calibration import PARAMETERS
-    from swflow.analysis.calibration import calibrate as fit
+    from swflow.analysis import calibration
     from swflow.files.atomic import write_text
     from swflow.workload.clean import open_workload
 
@@ -255,9 +252,9 @@ def calibrate(
     content = _site_config(config, scheduler)
     with as_log(log, machine) as source:
         workload = open_workload(source, machine)
-    found = fit(workload, content["schedulers"][scheduler], weeks, test_weeks)
+    found = calibration.calibrate(workload, content["schedulers"][scheduler], weeks, test_weeks)
     say_removed(workload)
-    rows = [(name, f"{value:g}", PARAMETERS[name].meaning) for name, value in found.values.items()]
+    rows = [(name, f"{value:g}", calibration.PARAMETERS[name].meaning) for name, value in found.values.items()]
     print_table(["parameter", "value", "meaning"], rows)
     columns = ["jobs", "recorded", "before", "after", "weekly", "fitted", "distance", "fitted", "order", "fitted"]
     parts = [("all", "", found.before, found.after), *found.parts]
@@ -296,7 +293,7 @@ def _site_config(config: Path, scheduler: str) -> dict[str, Any]:
 def compare_with_record(
     log: AnyLog,
     scheduler: list[str] | None = None,
-    machine: Annotated[int | None, Option("--machine-processors")] = None,
+    machine: MachineSize = None,
     partition: PartitionSizes = None,
     machine_resource: MachineResources = None,
 ) -> None:
@@ -315,7 +312,6 @@ def compare_with_record(
     -------
     scheduler: site, site-conservative …, easy, fcfs, sjf …, or 'name: {order: sjf, backfill: easy}' (default: fcfs,
         easy, conservative, also in the partitions of the log). Repeatable.
-    machine: The processors of the machine.
     """
     from swflow.analysis.fidelity import MEASURES, fidelity
     from swflow.log.site import SITE

@@ -1,12 +1,12 @@
 """The options of `swflow simulate` that describe a scheduler: generated from the table of options."""
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from typer import Option
 
-from swflow.cli.terminal import read_mapping, read_object
+from swflow.cli.terminal import read_mapping, read_object, read_units
 from swflow.errors import SwflowError
 from swflow.scheduling.options import OPTIONS, Unavailable, Unchecked, help_of
 
@@ -84,31 +84,11 @@ def _value(name: str, value: Any) -> Any:
     if kind in parsers:
         return tuple(map(parsers[kind], value or ()))
     if kind == "resources":
-        return read_resources(value, flag.removesuffix("s")) if value else None
+        return read_units(value, "--resource") or None
     if kind == "mapping":
         return read_object(value, flag) if value else None
     is_mapping = kind in ("weights", "priority", "parameters", "limits", "accounts") and value is not None
     return read_mapping(value, flag) if is_mapping else value
-
-
-def read_resources(texts: Iterable[str], option: str) -> dict[str, int | None]:
-    """
-    Parse NAME=UNITS; the number none leaves the resource out.
-
-    Examples
-    --------
-    >>> read_resources(["gpus=512", "memory=none"], "--resource")
-    {'gpus': 512, 'memory': None}
-    """
-    found: dict[str, int | None] = {}
-    for text in texts:
-        name, _, units = text.partition("=")
-        if not name or not (units.isdecimal() or units == "none"):
-            raise SwflowError(f"{option} {text!r}: expected NAME=UNITS, such as gpus=512, or gpus=none")
-        if name in found:
-            raise SwflowError(f"{option}: {name} is given twice")
-        found[name] = None if units == "none" else int(units)
-    return found
 
 
 def _window(text: str) -> Unavailable:

@@ -68,9 +68,7 @@ def adjust(
     """
     from polars import concat
 
-    from swflow.studies.sweeps import adjust as search_factor
-    from swflow.studies.sweeps import crossing_quantiles, curve, write_sweep
-    from swflow.studies.sweeps import first_crossing as search_crossings
+    from swflow.studies import sweeps
     from swflow.workload.clean import open_workload
 
     chosen = read_schedulers(scheduler, {f"{order}-{backfill}": {"order": order, "backfill": backfill}})
@@ -79,16 +77,17 @@ def adjust(
     lines: list[tuple[Any, ...]]
     if first_crossing:
         with progress_bar("adjust", 40) as advance:
-            found, table = search_crossings(opened, processors, chosen, step=step, **options, progress=advance)
+            found, table = sweeps.first_crossing(opened, processors, chosen, step=step, **options, progress=advance)
         columns = ["scheduler", "searches", "factor_5", "factor_50", "factor_95", "without_end"]
         lines = [
-            (name, len(factors), *crossing_quantiles(factors), factors.count(None)) for name, factors in found.items()
+            (name, len(factors), *sweeps.crossing_quantiles(factors), factors.count(None))
+            for name, factors in found.items()
         ]
     else:
         tables = []
         for name, one in chosen.items():
             with progress_bar(f"adjust, {name}", 40) as advance:
-                search, rows = search_factor(
+                search, rows = sweeps.adjust(
                     opened, processors, one, name=name, tolerance=tolerance, **options, progress=advance
                 )
             mean, error = search.deviation(search.factor)
@@ -96,9 +95,9 @@ def adjust(
             say(f"{opened.name}, {name}: {verdict} {search.factor:g}: AWRT {mean:+.2%} (standard error {error:.2%})")
             tables.append(rows)
         table = concat(tables)
-        columns, lines = curve(table)
+        columns, lines = sweeps.curve(table)
     if output:
-        write_sweep(table, output, opened.name, chosen)
+        sweeps.write_sweep(table, output, opened.name, chosen)
     print_table(columns, lines)
 
 
@@ -134,14 +133,13 @@ def sweep(
     excess: Scale by the precise factor plus this percentage: a number or FROM:TO:STEP; repeatable.
     seeds: Make this number of draws per setting.
     """
+    from swflow.studies import sweeps
     from swflow.studies.points import values
-    from swflow.studies.sweeps import points, write_sweep
-    from swflow.studies.sweeps import sweep as run_sweep
     from swflow.workload.clean import open_workload
 
     opened = open_workload(workload)
     chosen = read_schedulers(scheduler, {"easy": {"backfill": "easy"}, "fcfs": {"backfill": "none"}})
-    settings = points(
+    settings = sweeps.points(
         opened,
         processors,
         d=[value for text in d or ["50"] for value in values(text, "--d")],
@@ -151,8 +149,8 @@ def sweep(
         copies=copies,
     )
     with progress_bar("sweep", len(settings) * seeds) as advance:
-        rows = run_sweep(opened, settings, chosen, replicates=seeds, seed=seed, threads=threads, progress=advance)
-    write_sweep(rows, output, opened.name, chosen)
+        rows = sweeps.sweep(opened, settings, chosen, replicates=seeds, seed=seed, threads=threads, progress=advance)
+    sweeps.write_sweep(rows, output, opened.name, chosen)
     say(f"{output}: {len(settings):,} settings, {seeds:,} draws each, under {', '.join(chosen)}")
 
 
@@ -240,7 +238,6 @@ def _simulate_all(
 
 
 def _print_metrics(found: dict[str, dict[str, float | None]]) -> None:
-    """Print metrics with one column per scheduler."""
     from swflow.analysis.metrics import METRICS
 
     further = dict.fromkeys(metric for one in found.values() for metric in one if metric not in METRICS)
@@ -314,10 +311,9 @@ def _simulate_one(
     if output and output.suffix == ".parquet":
         write_run(result, output, describe_run(workload, opened, name, chosen, middle=middle))
     elif output and output.suffix == ".csv":
-        from swflow.files.atomic import atomic_path
+        from swflow.files.atomic import write_text
 
-        with atomic_path(output) as temporary:
-            result.outcomes.write_csv(temporary)
+        write_text(output, result.outcomes.write_csv())
     elif output:
         from swflow.log.swf import run_as_swf, write_swf
         from swflow.workload.export import written_header

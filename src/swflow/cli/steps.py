@@ -7,8 +7,7 @@ from typer import Argument, Option
 
 from swflow.cli.app import app
 from swflow.cli.options import OUTPUT, CopiedShare, Copies, Input, Output, Processors, Seed, WithoutStatus
-from swflow.cli.scheduler_options import read_resources
-from swflow.cli.terminal import check_ending, read_number, read_pairs, require_parquet, save, say, write
+from swflow.cli.terminal import check_ending, read_number, read_pairs, read_units, require_parquet, save, say, write
 from swflow.errors import SwflowError
 
 
@@ -84,7 +83,7 @@ def machine(
         processors_per_node=processors_per_node,
         preset=preset,
         capacities=read_pairs(capacities, "--capacity", "memory_bandwidth=6000"),
-        resources=read_resources(resources or (), "--resource"),
+        resources=read_units(resources, "--resource"),
     )
     save(laid, output)
 
@@ -142,8 +141,7 @@ def memory(
     from swflow.jobs.randomness import step_name
     from swflow.workload.clean import open_workload
     from swflow.workload.models.memory_model import describe_goodness, fit_memory, read_memory_model, write_memory_model
-    from swflow.workload.steps.memory import describe_demands
-    from swflow.workload.steps.memory import memory as give_demands
+    from swflow.workload.steps import memory as step
 
     if (output is None) == (save_fit is None):
         raise SwflowError("memory: expected either a workload to write (-o) or a model to fit (--save-fit)")
@@ -159,7 +157,7 @@ def memory(
     require_parquet(output, "demands")
     source = open_workload(like) if like else None
     joint = fit_memory(source, from_log or "used") if source else read_memory_model(fitted) if fitted else None
-    given = give_demands(
+    given = step.memory(
         open_workload(workload),
         high=high,
         medium=medium,
@@ -180,7 +178,7 @@ def memory(
         step=step_name(output, "memory"),
     )
     save(given, output)
-    say(describe_demands(given.history[-1]))
+    say(step.describe_demands(given.history[-1]))
 
 
 @app.command()
@@ -263,16 +261,7 @@ def model(
     """
     from swflow.jobs.randomness import step_generator
     from swflow.workload.clean import open_workload
-    from swflow.workload.steps.model import (
-        describe_fit,
-        drawn_with,
-        fit,
-        generate,
-        read_model,
-        with_goodness,
-        with_measures,
-        write_model,
-    )
+    from swflow.workload.steps import model as models
 
     if output is None and save_fit is None:
         raise SwflowError("model: no output; expected a workload (-o) or a fitted model (--save-fit)")
@@ -282,22 +271,22 @@ def model(
         check_ending(save_fit, ".json")
     source = open_workload(workload) if workload else None
     if fitted:
-        fitted_model = read_model(fitted)
+        fitted_model = models.read_model(fitted)
     elif source:
-        fitted_model = fit(source, model=model, arrivals=arrivals, components=components)
+        fitted_model = models.fit(source, model=model, arrivals=arrivals, components=components)
     else:
         raise SwflowError("model: no input; expected a workload to fit to, or a fitted model (--fitted)")
-    fitted_model = drawn_with(fitted_model, window=window, repeats=repeats)
+    fitted_model = models.drawn_with(fitted_model, window=window, repeats=repeats)
     if save_fit:
-        fitted_model = with_goodness(fitted_model, source) if source else fitted_model
-        write_model(fitted_model, save_fit)
+        fitted_model = models.with_goodness(fitted_model, source) if source else fitted_model
+        models.write_model(fitted_model, save_fit)
         say(f"{save_fit}: {fitted_model.model}, fitted to {fitted_model.jobs:,} jobs of {fitted_model.source}")
     if output:
         rng = step_generator(seed, source.name if source else fitted_model.source, output, "model")
-        synthetic = generate(fitted_model, rng, jobs=jobs)
-        synthetic = with_measures(synthetic, source) if source else synthetic
+        synthetic = models.generate(fitted_model, rng, jobs=jobs)
+        synthetic = models.with_measures(synthetic, source) if source else synthetic
         write(synthetic, output)
-        say(f"{output}: {describe_fit(synthetic)}")
+        say(f"{output}: {models.describe_fit(synthetic)}")
 
 
 @app.command()

@@ -38,6 +38,28 @@ def read_pairs(texts: Iterable[str] | None, option: str, example: str) -> dict[s
     return pairs
 
 
+#: The notation of the options that `read_units` parses.
+_UNITS = {
+    "--partition": "PARTITION=PROCESSORS, such as cpu=3840",
+    "--machine-resource": "NAME=UNITS, such as gpus=512",
+    "--resource": "NAME=UNITS, such as gpus=512, or gpus=none",
+}
+
+
+def read_units(texts: Iterable[str] | None, option: str) -> dict[str, Any]:
+    """Parse NAME=UNITS texts into a mapping to whole numbers; with --resource, the number none leaves one out."""
+    units: dict[str, int | None] = {}
+    for text in texts or ():
+        name, _, number = text.rpartition("=")
+        is_none = option == "--resource" and number == "none"
+        if not name or not (number.isdecimal() or is_none):
+            raise SwflowError(f"{option} {text!r}: expected {_UNITS[option]}")
+        if name in units:
+            raise SwflowError(f"{option}: {name} is given twice")
+        units[name] = None if is_none else int(number)
+    return units
+
+
 def read_number(text: str, where: str) -> float:
     """Parse a number, or raise an error that names the option."""
     try:
@@ -258,20 +280,18 @@ def _vertical(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int)
     """Return the lines of a table printed vertically: a column per row, in blocks no wider than a line."""
     names = max(map(len, columns))
     most = max(width - names - _BETWEEN - _MARGINS, _NARROWEST_VALUE)
+    wide = [min(max(map(len, row)), most) for row in rows]
     lines: list[str] = []
-    waiting = list(rows)
-    while waiting or not lines:
-        block: list[Sequence[str]] = []
-        widths = [names]
-        while waiting:
-            wide = min(max(map(len, waiting[0])), most)
-            if block and _table_width([*widths, wide]) > width:
-                break
-            widths.append(wide)
-            block.append(waiting.pop(0))
+    begin = 0
+    while begin < len(rows) or not lines:
+        end = begin + 1
+        while end < len(rows) and _table_width([names, *wide[begin : end + 1]]) <= width:
+            end += 1
+        widths, block = [names, *wide[begin:end]], rows[begin:end]
+        begin = end
         lines += [""] if lines else []
         for place, name in enumerate(columns):
-            cells = [[name], *(_wrap(row[place], wide) for row, wide in zip(block, widths[1:], strict=True))]
+            cells = [[name], *(_wrap(row[place], room) for row, room in zip(block, widths[1:], strict=True))]
             lines += _row_lines(cells, widths, [False, *(len(cell) == 1 for cell in cells[1:])])
             if place == 0:
                 lines.append(_rule(widths))

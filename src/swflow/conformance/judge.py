@@ -11,7 +11,6 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
 
 from swflow.conformance.suite import Case
 from swflow.errors import SwflowError
@@ -59,13 +58,13 @@ def judge_case(command: str, case: Case, timeout: float) -> Judgement:
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / f"{case.id}.swf"
         log.write_text(case.as_swf())
-        answer = _answer(command, log, case.machine, case.policy, timeout)
+        about = Judgement(case.id, case.policy, case.rules, PASS, jobs=len(case.jobs))
+        answer = _answer(command, log, case.machine, about, timeout)
 
     def reason(job: int) -> str:
         why = case.why.get(job)
         return case.statement + (f" Here {why}." if why else "") + f" ({case.source})"
 
-    about = Judgement(case.id, case.policy, case.rules, PASS, jobs=len(case.jobs))
     conventions = ((name, dict(enumerate(starts, 1))) for name, starts in case.conventions.items())
     return _judged(about, answer, dict(enumerate(case.starts, 1)), conventions, reason)
 
@@ -93,22 +92,22 @@ def judge_log(
             requested_time="estimate", requested_processors="processors", allocated_processors="processors"
         )
         write_swf(log, jobs, {"MaxProcs": [str(workload.machine.processors)]})
-        answer = _answer(command, log, workload.machine.processors, policy, timeout)
-    about = Judgement(workload.name, policy, (), PASS, jobs=len(expected))
+        about = Judgement(workload.name, policy, (), PASS, jobs=len(expected))
+        answer = _answer(command, log, workload.machine.processors, about, timeout)
     detail = "the first job that differs; later differences can follow from it"
     return _judged(about, answer, expected, conventions(), lambda job: detail)
 
 
 def _judged(
     about: Judgement,
-    answer: "_Answer",
+    answer: dict[int, float] | Judgement,
     expected: Mapping[int, float],
     conventions: Iterable[tuple[str, Mapping[int, float]]],
     reason: Callable[[int], str],
 ) -> Judgement:
     """Judge start times by the expected ones, else by those under each convention; give the reason of a failure."""
-    if isinstance(answer, _Failure):
-        return replace(about, verdict=answer.verdict, detail=answer.detail)
+    if isinstance(answer, Judgement):
+        return answer
     missing = sorted(expected.keys() - answer.keys())
     if missing:
         return replace(about, verdict=NO_OUTPUT, detail=f"no start time of job {missing[0]}")
@@ -133,18 +132,10 @@ def _different(found: Mapping[int, float], expected: Mapping[int, float]) -> lis
 # -- the simulator
 
 
-class _Failure(NamedTuple):
-    verdict: str
-    detail: str
-
-
-_Answer = dict[int, float] | _Failure
-
-
-def _answer(command: str, log: Path, processors: int, policy: str, timeout: float) -> _Answer:
-    """Run the simulator; return the start times by job id."""
+def _answer(command: str, log: Path, processors: int, about: Judgement, timeout: float) -> dict[int, float] | Judgement:
+    """Run the simulator; return the start times by job id, or the judgement if it wrote no schedule."""
     out = log.with_suffix(".out")
-    values = {"log": str(log), "out": str(out), "processors": str(processors), "policy": policy}
+    values = {"log": str(log), "out": str(out), "processors": str(processors), "policy": about.policy}
     arguments = shlex.split(command)
     for name, value in values.items():
         arguments = [argument.replace(f"{{{name}}}", value) for argument in arguments]
@@ -158,16 +149,16 @@ def _answer(command: str, log: Path, processors: int, policy: str, timeout: floa
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 process.communicate()
-                return _Failure(TIMEOUT, f"no end within {timeout:g} s")
+                return replace(about, verdict=TIMEOUT, detail=f"no end within {timeout:g} s")
     except OSError as error:
         raise SwflowError(f"--command {arguments[0]}: {error.strerror}; expected a program that can be run") from None
     if process.returncode != 0:
         lines = said.decode(errors="replace").strip().splitlines() or ["nothing on standard error"]
-        return _Failure(CRASH, f"exit status {process.returncode}: {lines[-1][:200]}")
+        return replace(about, verdict=CRASH, detail=f"exit status {process.returncode}: {lines[-1][:200]}")
     if "{out}" not in command:
         return read_starts(printed.decode(errors="replace"))
     if not out.is_file():
-        return _Failure(NO_OUTPUT, "the simulator wrote no file {out}")
+        return replace(about, verdict=NO_OUTPUT, detail="the simulator wrote no file {out}")
     return read_starts(out.read_text(errors="replace"))
 
 

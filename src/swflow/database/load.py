@@ -30,7 +30,7 @@ from swflow.files.atomic import atomic_path, read_json, write_json, write_text
 from swflow.files.query import connect, fetched, memory_limit
 from swflow.jobs import table as tables
 from swflow.jobs.table import JOB_COLUMNS
-from swflow.papers import published_conventions, published_readings, published_trends, published_values
+from swflow.papers import published_tables
 from swflow.papers.claims import check_claims
 from swflow.papers.views import (
     CELLS,
@@ -117,10 +117,8 @@ def load(
                 # What does not need the results of the other processes comes first, so that they are ready later.
                 _fill_runs(connection, inputs)
                 _fill_others(connection, inputs, left_out)
-                _insert(connection, "published", published_values())
-                _insert(connection, "trends", published_trends())
-                _insert(connection, "reading_parts", published_readings())
-                _insert(connection, "conventions", published_conventions())
+                for name, table in published_tables().items():
+                    _insert(connection, name, table)
                 connection.execute(FIGURES)
                 _fill_replicates(connection)
                 for view in _VIEWS:

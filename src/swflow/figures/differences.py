@@ -5,11 +5,11 @@ from itertools import combinations
 import altair as alt
 import numpy as np
 
-from swflow.analysis.comparison import Comparison, compare
+from swflow.analysis.comparison import Comparison, coarse, compare, equal_shape
 from swflow.analysis.heatmap import BINS_PER_DECADE, HEATMAP_MEASURES, LOAD_BINS, Heatmap, read_heatmaps
 from swflow.errors import SwflowError
 from swflow.figures.heatmaps import first_titled, panel_size, rectangles, value_at, value_axis
-from swflow.figures.parts import FigureData, Spec, beside, finished_figure, tip
+from swflow.figures.parts import FigureData, Spec, beside, finished_figure, rounded, tip
 from swflow.figures.request import Request
 from swflow.figures.runs import short_names
 from swflow.names import worth_comparing
@@ -78,14 +78,11 @@ def _comparison(request: Request, first: str, second: str, measure: str) -> Comp
 
 def _difference(first: Heatmap, second: Heatmap) -> np.ndarray:
     """Return the difference of the shares of jobs, in percent, on cells of twice the width and height."""
-    values = max(first.jobs.shape[1], second.jobs.shape[1])
-    values += -values % _VALUES_PER_DIFFERENCE
-    shares = []
-    for counts in (first.jobs, second.jobs):
-        padded = np.pad(counts, ((0, 0), (0, values - counts.shape[1])))
-        cells = padded.reshape(LOAD_BINS // _LOADS_PER_DIFFERENCE, _LOADS_PER_DIFFERENCE, -1, _VALUES_PER_DIFFERENCE)
-        shares.append(100 * cells.sum(axis=(1, 3)) / max(1, counts.sum()))
-    return shares[0] - shares[1]
+    a, b = (
+        100 * coarse(counts, _LOADS_PER_DIFFERENCE, _VALUES_PER_DIFFERENCE) / max(1, counts.sum())
+        for counts in equal_shape(first.jobs, second.jobs, _VALUES_PER_DIFFERENCE)
+    )
+    return a - b
 
 
 def _difference_panel(
@@ -94,8 +91,10 @@ def _difference_panel(
     rows = []
     for place, parts in enumerate(difference):
         values = np.flatnonzero(parts)
-        rows.append({"i": place, "j": values.tolist(), "d": [float(f"{part:.4g}") for part in parts[values].tolist()]})
-    key = alt.Legend(title=["percent", "of jobs"], gradientLength=legend, format=".2~r", values=_ticks(extreme))
+        rows.append({"i": place, "j": values.tolist(), "d": rounded(parts[values])})
+    far, near = (float(f"{extreme * share:.2g}") for share in (0.9, 0.2))  # evenly spaced on the cube-root scale
+    ticks = [-far, -near, 0.0, near, far]
+    key = alt.Legend(title=["percent", "of jobs"], gradientLength=legend, format=".2~r", values=ticks)
     colours = ["#B35806", "#F7F7F7", "#08519C"]
     domain = [-extreme, 0, extreme]
     scale = alt.Scale(type="pow", exponent=1 / 3, domain=domain, range=colours, interpolate="rgb")
@@ -112,12 +111,6 @@ def _difference_panel(
     )
     count = tip("d:Q", "percent of jobs", "+.3~r") if interactive else None
     return rectangles(chart, y, alt.Color("d:Q", scale=scale, legend=key if legend else None), count)
-
-
-def _ticks(extreme: float) -> list[float]:
-    """Return evenly spaced ticks of a cube-root scale, with one or two significant digits."""
-    parts = [float(f"{extreme * share:.2g}") for share in (0.9, 0.2)]
-    return [-parts[0], -parts[1], 0.0, parts[1], parts[0]]
 
 
 def _verdict(variant: str, base: str, comparison: Comparison, measure: str) -> alt.TitleParams:

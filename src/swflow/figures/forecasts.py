@@ -24,9 +24,7 @@ METHODS = {"past": BLUE, "simulation": GREEN, "best": ORANGE, "classes": BLACK}
 NOMINAL = {"before_low": 0.05, "before_median": 0.5, "before_high": 0.95}
 
 
-def draw_forecast_on(
-    connection: duckdb.DuckDBPyConnection, workload: str, study: str | None = None, *, interactive: bool = False
-) -> Spec:
+def draw_forecast_on(connection: duckdb.DuckDBPyConnection, workload: str, study: str | None = None) -> Spec:
     """
     Draw the reliability and the coverage over time of the forecasts of a workload, from an open database.
 
@@ -51,16 +49,13 @@ WHERE workload = $workload AND study IS NOT DISTINCT FROM $study AND dimension <
             legend=alt.Legend(title=None, orient="top", symbolType="stroke", symbolOpacity=1),
         )
         data = FigureData()
-        panels = beside(
-            _reliability(data, rows, colour, interactive), _weeks(data, rows, colour, interactive),
-            spacing=24, color="shared",
-        )  # fmt: skip
+        panels = beside(_reliability(data, rows, colour), _weeks(data, rows, colour), spacing=24, color="shared")
         return finished_figure(data, [panels], f"Forecasts of {workload}", FORECAST_CAPTION)
 
     return recorded_figure(connection, draw, "forecast", study=study or "")
 
 
-def _reliability(data: FigureData, rows: pl.DataFrame, colour: alt.Color, interactive: bool) -> Any:
+def _reliability(data: FigureData, rows: pl.DataFrame, colour: alt.Color) -> Any:
     shares = (
         rows.filter(pl.col("dimension") != "week")
         .unpivot(list(NOMINAL), index=["method", "dimension", "group", "jobs"], value_name="s")
@@ -73,9 +68,8 @@ def _reliability(data: FigureData, rows: pl.DataFrame, colour: alt.Color, intera
         "x": alt.X("n:Q", scale=scale, axis=alt.Axis(title="forecast quantile", format="%", values=[0.05, 0.5, 0.95])),
         "y": alt.Y("s:Q", scale=scale, axis=alt.Axis(title="share that started before it", format="%", tickCount=5)),
         "color": colour,
+        "tooltip": [tip("m:N", "method"), tip("g:N", "jobs of"), tip("j:Q", "jobs", ","), tip("s:Q", "share", ".1%")],
     }
-    tips = [tip("m:N", "method"), tip("g:N", "jobs of"), tip("j:Q", "jobs", ","), tip("s:Q", "share", ".1%")]
-    shown = encoding | ({"tooltip": tips} if interactive else {})
     whole, groups = shares.filter(d="all"), shares.filter(pl.col("d") != "all")
     layers = [
         alt.Chart(data.add([{"n": 0, "s": 0}, {"n": 1, "s": 1}]))
@@ -84,12 +78,12 @@ def _reliability(data: FigureData, rows: pl.DataFrame, colour: alt.Color, intera
     ]
     if groups.height:  # without data a layer has no extent, which Vega warns of
         circles = alt.Chart(data.add(groups.to_dicts())).mark_point(size=22, opacity=0.6)
-        layers.append(circles.encode(**shown))
-    layers.append(alt.Chart(data.add(whole.to_dicts())).mark_line(strokeWidth=1.6, point=True).encode(**shown))
+        layers.append(circles.encode(**encoding))
+    layers.append(alt.Chart(data.add(whole.to_dicts())).mark_line(strokeWidth=1.6, point=True).encode(**encoding))
     return alt.layer(*layers).properties(width=260, height=240, title="reliability")
 
 
-def _weeks(data: FigureData, rows: pl.DataFrame, colour: alt.Color, interactive: bool) -> Any:
+def _weeks(data: FigureData, rows: pl.DataFrame, colour: alt.Color) -> Any:
     weeks = rows.filter(dimension="week").select(
         m="method", w=pl.col("group").cast(pl.Int64), j="jobs", c=pl.col("coverage").round(4)
     )
@@ -103,5 +97,5 @@ def _weeks(data: FigureData, rows: pl.DataFrame, colour: alt.Color, interactive:
             "w:Q", scale=alt.Scale(zero=False, nice=False, padding=8),
             axis=alt.Axis(title="week of the log", tickMinStep=1, tickCount=8),
         )  # fmt: skip
-        layers.append(line.encode(x=along, y=upright, color=colour, **({"tooltip": tips} if interactive else {})))
+        layers.append(line.encode(x=along, y=upright, color=colour, tooltip=tips))
     return alt.layer(*layers).properties(width=420, height=240, title="coverage over time")

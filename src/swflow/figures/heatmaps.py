@@ -1,8 +1,7 @@
 """Figures of load and performance: heatmaps and bubble plots of runs."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import altair as alt
 import numpy as np
@@ -31,6 +30,7 @@ from swflow.figures.parts import (
     beside,
     finished_figure,
     log_axis,
+    rounded,
     tip,
 )
 from swflow.figures.request import Request
@@ -72,21 +72,16 @@ BUBBLE_CAPTION = (
 )
 
 
-@dataclass(frozen=True)
-class Panel:
+class Panel(NamedTuple):
     """The counts of a run, or of a subset of its jobs, for one measure, and the number of jobs with a load above 1."""
 
     heatmap: Heatmap
     bubbles: pl.DataFrame
-    above_1: int = 0
+    above_1: int
 
 
-@dataclass(frozen=True)
-class Block:
-    """A group of panels: all jobs, or the subset ``title``; measure to one panel per run."""
-
-    title: str
-    panels: Mapping[str, Sequence[Panel]]
+#: Measure to one panel per run.
+Panels = Mapping[str, Sequence[Panel]]
 
 
 def draw_heatmap(request: Request) -> Spec:
@@ -100,14 +95,18 @@ def draw_heatmap(request: Request) -> Spec:
     D. Krakov, D. G. Feitelson, "High-resolution analysis of parallel job workloads", JSSPP 2012, Figures 2 to 12.
     """
     if not request.split and request.scale == "log":  # the database contains their counts
-        blocks = [_block_of_load(request)]
+        blocks = [("", _panels_of_load(request))]
     else:
         tables = [outcomes(request.connection, run["run"], request.split) for run in request.runs]
-        blocks = [_block(label, parts, request.scale) for label, parts in subsets(tables, request.split)]
+        blocks = [(subset, _panels(parts, request.scale)) for subset, parts in subsets(tables, request.split)]
     styles = dict(zip(request.names, run_styles(request.runs), strict=True))
     brush = alt.selection_interval(name="loads", encodings=["x"]) if request.interactive else None
     data = FigureData()
-    rows = [_heatmap_row(data, styles, block, measure, brush) for block in blocks for measure in HEATMAP_MEASURES]
+    rows = [
+        _heatmap_row(data, styles, subset, measure, panels[measure], brush)
+        for subset, panels in blocks
+        for measure in HEATMAP_MEASURES
+    ]
     more = INTERACTIVE_CAPTION if request.interactive else ""
     title = f"{request.title}: performance against load"
     return finished_figure(data, [*rows, _key(_MARKS)], title, HEATMAP_CAPTION, more)
@@ -117,11 +116,7 @@ def draw_bubbles(request: Request) -> Spec:
     """
     Draw the mean and the median slowdown per tenth of the load, one column per run.
 
-    The paper uses a linear axis, with one log per figure.
-
-    References
-    ----------
-    D. Krakov, D. G. Feitelson, "High-resolution analysis of parallel job workloads", JSSPP 2012, Figure 1.
+    Krakov and Feitelson 2012, Figure 1, has a linear axis, with one log per figure.
     """
     kept, every = (
         [read_bubbles(request.connection, run["run"], "slowdown", filtered) for run in request.runs]
@@ -152,44 +147,42 @@ def draw_bubbles(request: Request) -> Spec:
     return finished_figure(data, [*charts, _key(["bubble", "mean"])], title, BUBBLE_CAPTION)
 
 
-def _block(label: str, tables: Sequence[pl.DataFrame], scale: str) -> Block:
+def _panels(tables: Sequence[pl.DataFrame], scale: str) -> Panels:
     panels = {}
     for measure in HEATMAP_MEASURES:
         columns = [(table["load"].to_numpy(), table[measure].to_numpy()) for table in tables]
         top = max(float(np.nanmax(values, initial=1.0)) for _, values in columns)
         panels[measure] = [
             Panel(
-                heatmap(load, values, scale, top),
-                bubbles(load, values),
-                int((load[~np.isnan(values)] > ABOVE_1).sum()),
+                heatmap(load, values, scale, top), bubbles(load, values), int((load[~np.isnan(values)] > ABOVE_1).sum())
             )
             for load, values in columns
         ]
-    return Block(label, panels)
+    return panels
 
 
-def _block_of_load(request: Request) -> Block:
-    """Return the result of `_block` for all jobs, from the counts in the database."""
+def _panels_of_load(request: Request) -> Panels:
+    """Return the result of `_panels` for all jobs, from the counts in the database."""
     runs = [run["run"] for run in request.runs]
     maps = read_heatmaps(request.connection, set(runs))
     found = request.connection.execute("SELECT run, measure, above_1 FROM correlations").fetchall()
     above = {(run, measure): count or 0 for run, measure, count in found}
-    panels = {
+    return {
         measure: [
             Panel(maps[run, measure], read_bubbles(request.connection, run, measure), above[run, measure])
             for run in runs
         ]
         for measure in HEATMAP_MEASURES
     }
-    return Block("", panels)
 
 
 # -- charts
 
 
-def _heatmap_row(data: FigureData, styles: Mapping[str, Style], block: Block, measure: str, brush: Any) -> Spec:
+def _heatmap_row(
+    data: FigureData, styles: Mapping[str, Style], subset: str, measure: str, panels: Sequence[Panel], brush: Any
+) -> Spec:
     """Draw one measure: the panels of all columns with equal scales."""
-    panels = block.panels[measure]
     linear = panels[0].heatmap.value_edges[0] == 0
     top = max(panel.heatmap.value_edges[-1] for panel in panels)
     most = max(2, *(int(panel.heatmap.jobs.max(initial=0)) for panel in panels))
@@ -209,7 +202,7 @@ def _heatmap_row(data: FigureData, styles: Mapping[str, Style], block: Block, me
             *_contour_layers(data, panel.heatmap, axis),
             *_bubble_layers(data, panel.bubbles, axis, largest),
         ]
-        title = {"title": _panel_title(name, block.title, panel)} if is_first else {}
+        title = {"title": _panel_title(name, subset, panel)} if is_first else {}
         # Each further method of a layered chart would copy all its layers.
         apart = alt.Resolve(scale=alt.LegendResolveMap(color="independent", size="independent"))
         charts.append(alt.layer(*layers, width=width, height=height, resolve=apart, **title))
@@ -320,7 +313,7 @@ def _contour_layers(data: FigureData, heatmap: Heatmap, y: alt.Y) -> list[alt.Ch
             "l": line,
             "k": list(range(len(points))),
             "load_low": [round(load, 4) for load in points[:, 0].tolist()],
-            "value_low": [float(f"{value:.5g}") for value in points[:, 1].tolist()],
+            "value_low": rounded(points[:, 1], 5),
         }
         for line, (share, points) in enumerate(contours(heatmap))
     ]

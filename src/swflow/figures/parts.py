@@ -2,11 +2,10 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from typing import Any
 
 import altair as alt
-from altair.utils.schemapi import debug_mode
+import numpy as np
 
 #: A specification in Vega-Lite, or a part of one.
 Spec = dict[str, Any]
@@ -89,6 +88,11 @@ def tip(field: str, title: str = "", number: str = "") -> alt.Tooltip:
     return alt.Tooltip(field, **{name: text for name, text in given.items() if text})
 
 
+def rounded(values: np.ndarray, digits: int = 4) -> list[float]:
+    """Return values with this number of significant digits."""
+    return [float(f"{value:.{digits}g}") for value in values.tolist()]
+
+
 def human_time(value: str) -> str:
     """Return the Vega expression that formats seconds in their largest unit."""
     return (
@@ -105,11 +109,6 @@ class FigureData(dict[str, list[Mapping[str, object]]]):
         name = f"data-{len(self)}"
         self[name] = list(rows)
         return alt.NamedData(name)
-
-
-def unchecked() -> AbstractContextManager[None]:
-    """Return a context in which Altair does not validate each part of a chart at its creation, a fifth of the time."""
-    return debug_mode(False)
 
 
 def beside(*charts: Any, spacing: int, data: alt.NamedData | None = None, **scales: str) -> Spec:

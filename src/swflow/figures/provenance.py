@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import duckdb
+from altair.utils.schemapi import debug_mode
 
-from swflow.figures.parts import Spec, unchecked
+from swflow.figures.parts import Spec
 from swflow.figures.request import Request
 from swflow.names import log_of
 
@@ -24,7 +25,7 @@ class RecordedConnection:
         """Execute a query and record it with its values in place of the parameters."""
         if not sql.lstrip().upper().startswith("DESCRIBE"):
             self._queries.setdefault(with_values(sql, values or {}))
-        return self._connection.execute(sql) if values is None else self._connection.execute(sql, values)
+        return self._connection.execute(sql, values)
 
     @property
     def sql(self) -> str:
@@ -37,7 +38,7 @@ def recorded_figure(
 ) -> Spec:
     """Draw a figure by a function of a connection; add its kind, its queries and more to ``usermeta``."""
     recorded = RecordedConnection(connection)
-    with unchecked():
+    with debug_mode(False):  # a fifth of the time; otherwise Altair validates each part of a chart at its creation
         spec = draw(recorded)
     spec["usermeta"] |= {"kind": kind, "sql": recorded.sql, **about}
     return spec

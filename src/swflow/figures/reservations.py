@@ -74,12 +74,12 @@ def draw_reservation_tables(request: Request) -> Spec:
         )
     since, until = _window(request.window)
     if since is None or until is None:
-        since, until = _worst_day(*_table(connection, *drawn[0], None))
+        since, until = _worst_day(_table(connection, *drawn[0], None))
     if not since < until:
         raise SwflowError(
             f"figure: reservation-table: from {since:g} until {until:g}; expected finite seconds in ascending order"
         )
-    tables = [_table(connection, run, name, (since, until))[0] for run, name in drawn[:MOST_TABLES]]
+    tables = [_table(connection, run, name, (since, until)) for run, name in drawn[:MOST_TABLES]]
     if all(table.places.is_empty() for table in tables):
         raise SwflowError(f"figure: reservation-table: no job runs from second {since:g} to {until:g}")
     left_out = {
@@ -120,8 +120,8 @@ def _window(window: tuple[float | None, float | None]) -> tuple[float | None, fl
 
 def _table(
     connection: duckdb.DuckDBPyConnection, run: str, name: str, window: tuple[float, float] | None
-) -> tuple[ReservationTable, pl.DataFrame]:
-    """Return the reservation table of a run for the jobs that run within a window, and these jobs."""
+) -> ReservationTable:
+    """Return the reservation table of a run for the jobs that run within a window."""
     processors, size, stated = connection.execute(
         """SELECT r.processors, w.processors_per_node, w.capacities
         FROM runs r JOIN workloads w USING (workload) WHERE run = $run""",
@@ -140,10 +140,10 @@ def _table(
     found = shadows(jobs, jobs.select("job_id", *resources), machine)
     if window:  # a shadow at the edge can start or end with a job outside of the window
         found = found.with_columns(pl.col("start", "end").clip(*window)).filter(pl.col("start") < pl.col("end"))
-    return ReservationTable(name, machine, ranges(jobs), found), jobs
+    return ReservationTable(name, machine, ranges(jobs), found)
 
 
-def _worst_day(table: ReservationTable, jobs: pl.DataFrame) -> tuple[float, float]:
+def _worst_day(table: ReservationTable) -> tuple[float, float]:
     """Return the day, from the log's start, with the largest penalty over all processors; else the first day."""
     first = (pl.col("start") // DAY).cast(pl.Int64)
     last = (pl.col("end") / DAY).ceil().cast(pl.Int64)
@@ -156,7 +156,7 @@ def _worst_day(table: ReservationTable, jobs: pl.DataFrame) -> tuple[float, floa
         .agg((within * pl.col("penalty") * pl.col("processes")).sum().alias("lost"))
         .sort("lost", "day", descending=[True, False])
     )
-    day = days["day"][0] if days.height else jobs.select((pl.col("start_time") // DAY).min()).item()
+    day = days["day"][0] if days.height else table.places.select((pl.col("start_time") // DAY).min()).item()
     return day * DAY, (day + 1) * DAY
 
 

@@ -23,6 +23,7 @@ from swflow.figures.parts import (
     finished_figure,
     human_time,
     log_axis,
+    rounded,
     tip,
 )
 from swflow.figures.request import Request, frame, is_large
@@ -82,20 +83,54 @@ _LONG_NAME = 24
 
 
 def draw_timeline(request: Request) -> Spec:
-    """Draw utilization and queue length over time."""
+    """Draw utilization and queue length over time, one line per run."""
     runs, styles = _shown(request)
     sizes = dict(request.connection.execute("SELECT run, processors FROM runs").fetchall())
     means = _means_of_many if is_large(request.connection, runs) else _means
     edges, found = means(request, runs)
-    timelines = {
-        name: {
-            "days": (edges[:-1] + edges[1:]) / 2 / 86_400,
-            "utilization": np.clip(busy / sizes[run], 0.0, None),
-            "queue": np.clip(queue, 0.0, None),
-        }
+    days = (edges[:-1] + edges[1:]) / 2 / 86_400
+    half = float(days[1] - days[0]) / 2
+    data, names = FigureData(), list(styles)
+    rows = [
+        {"r": name, "days": rounded(days), "utilization": rounded(np.clip(busy / sizes[run], 0.0, None)),
+         "queue": rounded(np.clip(queue, 0.0, None))}
         for name, run, (busy, queue) in zip(styles, runs, found, strict=True)
-    }
-    return timeline_chart(timelines, styles, f"{request.title}: machine and queue over time")
+    ]  # fmt: skip
+    tips = [
+        tip("r:N", "run"),
+        tip("days:Q", "day", ",.1f"),
+        tip("utilization:Q", number=".1%"),
+        tip("queue:Q", "jobs waiting", ",.1f"),
+    ]
+    chart = alt.Chart(data.add(rows)).transform_flatten(["days", "utilization", "queue"])
+    x = alt.Scale(nice=False, domain=[max(0.0, float(days[0]) - half), float(days[-1]) + half])
+    axis = alt.Axis(title="days after the log's start", zindex=1)
+    busy = alt.Scale(domain=[0, 1], range=list(STRIP), interpolate="rgb")
+    key = alt.Legend(title="busy", format="%", orient="top", gradientLength=140)
+    strips = (
+        chart.transform_calculate(a=f"datum.days - {half}", b=f"datum.days + {half}")
+        .mark_rect(aria=False)
+        .encode(
+            x=alt.X("a:Q", scale=x, axis=alt.Axis(title=None, labels=False, ticks=False)),
+            x2=alt.X2("b:Q"),
+            y=alt.Y("r:N", sort=names, scale=alt.Scale(paddingInner=0.14), axis=alt.Axis(title=None, labelLimit=130)),
+            color=alt.Color("utilization:Q", scale=busy, legend=key),
+            tooltip=tips,
+        )
+        .properties(width=_WIDE[0], height=22 * len(names))
+    )
+    queue = alt.Axis(title="jobs waiting", labelExpr=NUMBER_LABEL, tickCount=4, **OVER_CELLS)
+    lines = (
+        chart.mark_line(strokeWidth=1.4, strokeJoin="round")
+        .encode(
+            x=alt.X("days:Q", scale=x, axis=axis),
+            y=alt.Y("queue:Q", scale=alt.Scale(zero=True), axis=queue),
+            **_run_lines(styles, True, 4),
+            tooltip=tips,
+        )
+        .properties(width=_WIDE[0], height=_WIDE[1])
+    )
+    return finished_figure(data, [strips, lines], f"{request.title}: machine and queue over time", TIMELINE_CAPTION)
 
 
 def _edges(first: float, last: float) -> np.ndarray:
@@ -105,8 +140,8 @@ def _edges(first: float, last: float) -> np.ndarray:
 def _means(request: Request, runs: Sequence[str]) -> tuple[np.ndarray, list[tuple[np.ndarray, np.ndarray]]]:
     """Return the edges of the intervals and, per run, the mean numbers of busy processors and of waiting jobs."""
     tables = [_columns(request, run, "submit_time", "start_time", "end_time", "processors") for run in runs]
-    first = min((float(table["submit_time"].min() or 0.0) for table in tables), default=0.0)  # type: ignore[arg-type]
-    last = max((float(table["end_time"].max() or 0.0) for table in tables), default=1.0)  # type: ignore[arg-type]
+    first = min(float(table["submit_time"].min() or 0.0) for table in tables)  # type: ignore[arg-type]
+    last = max(float(table["end_time"].max() or 0.0) for table in tables)  # type: ignore[arg-type]
     edges = _edges(first, last)
     found = []
     for table in tables:
@@ -143,56 +178,9 @@ def _means_of_many(request: Request, runs: Sequence[str]) -> tuple[np.ndarray, l
     return edges, found
 
 
-def timeline_chart(timelines: Mapping[str, Mapping[str, np.ndarray]], styles: Mapping[str, Style], title: str) -> Spec:
-    """Draw utilization and queue length over time, one line per run, from equally long arrays per run."""
-    data = FigureData()
-    rows = [
-        {"r": name, **{key: [float(f"{value:.4g}") for value in values.tolist()] for key, values in columns.items()}}
-        for name, columns in timelines.items()
-    ]
-    named, names = data.add(rows), list(timelines)
-    days = next(iter(timelines.values()))["days"]
-    half = float(days[1] - days[0]) / 2 if len(days) > 1 else 0.5
-    tips = [
-        tip("r:N", "run"),
-        tip("days:Q", "day", ",.1f"),
-        tip("utilization:Q", number=".1%"),
-        tip("queue:Q", "jobs waiting", ",.1f"),
-    ]
-    chart = alt.Chart(named).transform_flatten(["days", "utilization", "queue"])
-    x = alt.Scale(nice=False, domain=[max(0.0, float(days[0]) - half), float(days[-1]) + half])
-    axis = alt.Axis(title="days after the log's start", zindex=1)
-    busy = alt.Scale(domain=[0, 1], range=list(STRIP), interpolate="rgb")
-    key = alt.Legend(title="busy", format="%", orient="top", gradientLength=140)
-    strips = (
-        chart.transform_calculate(a=f"datum.days - {half}", b=f"datum.days + {half}")
-        .mark_rect(aria=False)
-        .encode(
-            x=alt.X("a:Q", scale=x, axis=alt.Axis(title=None, labels=False, ticks=False)),
-            x2=alt.X2("b:Q"),
-            y=alt.Y("r:N", sort=names, scale=alt.Scale(paddingInner=0.14), axis=alt.Axis(title=None, labelLimit=130)),
-            color=alt.Color("utilization:Q", scale=busy, legend=key),
-            tooltip=tips,
-        )
-        .properties(width=_WIDE[0], height=22 * len(names))
-    )
-    queue = alt.Axis(title="jobs waiting", labelExpr=NUMBER_LABEL, tickCount=4, **OVER_CELLS)
-    lines = (
-        chart.mark_line(strokeWidth=1.4, strokeJoin="round")
-        .encode(
-            x=alt.X("days:Q", scale=x, axis=axis),
-            y=alt.Y("queue:Q", scale=alt.Scale(zero=True), axis=queue),
-            **_run_lines(styles, True, 4),
-            tooltip=tips,
-        )
-        .properties(width=_WIDE[0], height=_WIDE[1])
-    )
-    return finished_figure(data, [strips, lines], title, TIMELINE_CAPTION)
-
-
 def draw_waits(request: Request) -> Spec:
-    """Draw mean waits by processors, by run time, and by user."""
-    runs, names = _shown(request)
+    """Draw mean waits (s) by processors, by run time, and by user: one panel per classification, one line per run."""
+    runs, styles = _shown(request)
     columns = "o.processors, o.run_time, o.wait_time"
     if is_large(request.connection, runs):
         bound = RUN_TIME_BOUND.replace("run_time", "o.run_time")
@@ -206,7 +194,7 @@ def draw_waits(request: Request) -> Spec:
         )
         for run in runs
     ]
-    tables = pl.concat([table.with_columns(run=pl.lit(name)) for name, table in zip(names, frames, strict=True)])
+    tables = pl.concat([table.with_columns(run=pl.lit(name)) for name, table in zip(styles, frames, strict=True)])
     if tables.is_empty():
         raise SwflowError("figure: waits: the runs have no jobs")
     if "jobs" not in tables.columns:
@@ -216,21 +204,17 @@ def draw_waits(request: Request) -> Spec:
         "run time": _mean_waits(with_run_time_class(tables)),
         "user": _mean_waits(with_user(tables, "jobs")),
     }
-    drawn = {words: rows for words, rows in classes.items() if rows.height}
-    return waits_chart(drawn, names, f"{request.title}: mean waits by class of job")
-
-
-def waits_chart(classes: Mapping[str, pl.DataFrame], styles: Mapping[str, Style], title: str) -> Spec:
-    """Draw mean waits (s) by class of job, one panel per classification, one line per run."""
     data = FigureData()
-    means = [float(value) for rows in classes.values() for value in rows["mean"].to_list()]
-    top = max(60.0, *means) * 1.3 if means else 60.0
-    least = max(1.0, min(*means, top / 20) / 1.3) if means else 1.0
+    means = [mean for rows in classes.values() for mean in rows["mean"].to_list()]
+    top = max(60.0, *means) * 1.3
+    least = max(1.0, min(*means, top / 20) / 1.3)
     ticks = [tick for tick in TIME_TICKS if least <= tick <= top]
     if len(ticks) < 4:
         ticks = [tick for tick in MORE_TIME_TICKS if least <= tick <= top]
     panels: list[Any] = []
     for words, rows in classes.items():
+        if rows.is_empty():
+            continue
         order = rows["class"].unique(maintain_order=True).to_list()
         drawn = [
             {"r": run, "c": kind, "m": float(f"{max(mean, 1.0):.5g}"), "s": float(f"{mean:.5g}"), "n": jobs}
@@ -252,6 +236,7 @@ def waits_chart(classes: Mapping[str, pl.DataFrame], styles: Mapping[str, Style]
         line = chart.mark_line(strokeWidth=1.2, opacity=0.6).encode(**_run_lines(styles, key))
         points = chart.mark_point(filled=True, size=34, opacity=1).encode(**_run_lines(styles, key, dashes=False))
         panels.append(alt.layer(line, points).properties(width=_PANEL[0] - 70, height=_PANEL[1]))
+    title = f"{request.title}: mean waits by class of job"
     return finished_figure(data, [_side_by_side(panels)], title, WAITS_CAPTION)
 
 
@@ -271,11 +256,7 @@ def draw_distributions(request: Request) -> Spec:
     for measure, quantiles in curves.items():
         seconds = measure == "wait_time"
         rows = [
-            {
-                "r": name,
-                "x": [float(f"{value:.4g}") for value in np.maximum(values, 1.0).tolist()],
-                "y": [round(share, 4) for share in _SHARES.tolist()],
-            }
+            {"r": name, "x": rounded(np.maximum(values, 1.0)), "y": [round(share, 4) for share in _SHARES.tolist()]}
             for name, values in quantiles.items()
         ]
         top = max(10.0, *(max(row["x"]) for row in rows)) * 1.05
@@ -300,12 +281,18 @@ def draw_distributions(request: Request) -> Spec:
 
 
 def draw_load_curve(request: Request) -> Spec:
-    """Draw mean wait and slowdown against the offered load, one line per scheduler and method of changing the load."""
+    """
+    Draw mean wait and slowdown against the offered load, one line per scheduler and method of changing the load.
+
+    References
+    ----------
+    D. Krakov, D. G. Feitelson, "High-resolution analysis of parallel job workloads", JSSPP 2012, section 2.
+    """
     rows = request.connection.execute(
         """SELECT m.workload, scheduler, mean_wait_time, mean_bounded_slowdown, mean_slowdown,
             area / nullif(processors * (last_submit_time - first_submit_time), 0) AS offered_load
         FROM metrics m JOIN workloads USING (workload)
-        JOIN (SELECT workload, sum(processors * run_time) AS area FROM jobs GROUP BY workload) USING (workload)
+        JOIN (SELECT workload, fsum(processors * run_time) AS area FROM jobs GROUP BY workload) USING (workload)
         WHERE list_contains($runs, run) ORDER BY offered_load, m.workload""",
         {"runs": [run["run"] for run in request.runs]},
     ).fetchall()
@@ -324,19 +311,6 @@ def draw_load_curve(request: Request) -> Spec:
     if not lines:
         raise SwflowError("figure: load-curve: no workloads with different loads under one scheduler")
     styles = dict(zip(lines, run_styles([sources[name] for name in lines]), strict=True))
-    return load_curve_chart(lines, styles, f"{request.title}: performance against the offered load")
-
-
-def load_curve_chart(lines: Mapping[str, Sequence[tuple[Any, ...]]], styles: Mapping[str, Style], title: str) -> Spec:
-    """
-    Draw mean wait and mean bounded slowdown against the offered load.
-
-    A point of a line has workload, scheduler, mean wait time (s), mean bounded slowdown, mean slowdown, offered load.
-
-    References
-    ----------
-    D. Krakov, D. G. Feitelson, "High-resolution analysis of parallel job workloads", JSSPP 2012, section 2.
-    """
     data = FigureData()
     named = data.add(
         [
@@ -368,6 +342,7 @@ def load_curve_chart(lines: Mapping[str, Sequence[tuple[Any, ...]]], styles: Map
                 base.mark_point(size=42, filled=True, opacity=1).encode(**_run_lines(styles, seconds, dashes=False)),
             ).properties(width=_PANEL[0] + 40, height=_PANEL[1])
         )
+    title = f"{request.title}: performance against the offered load"
     return finished_figure(data, [_side_by_side(panels)], title, LOAD_CURVE_CAPTION)
 
 

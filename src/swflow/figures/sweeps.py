@@ -85,7 +85,8 @@ def draw_sweep_on(
         table = _sweep_rows(recorded, sweep, sources[0], measures)
         swept = table.filter(pl.col("variant").is_not_null())
         x = "d" if swept["d"].n_unique() > 1 else "factor"
-        rows = pl.concat([_summary(table, x), _published(recorded, sources[0], measures, swept, x)])
+        summary, published = _summary(table, x), _published(recorded, sources[0], measures, swept, x)
+        rows = pl.concat([summary, pl.DataFrame(published, summary.schema, orient="row")])
         heading = f"{title or sources[0]}: scaled to {swept['processors'][0]:,} processors"
         return sweep_chart(rows, x, measures, heading, scale=scale, interactive=interactive)
 
@@ -129,8 +130,8 @@ def _summary(table: pl.DataFrame, x: str) -> pl.DataFrame:
 
 def _published(
     connection: duckdb.DuckDBPyConnection, source: str, measures: Sequence[str], swept: pl.DataFrame, x: str
-) -> pl.DataFrame:
-    """Return the published values of scalings of a source that belong to lines of the chart."""
+) -> list[tuple[Any, ...]]:
+    """Return the published values of scalings of a source that belong to lines of the chart, as rows of `_summary`."""
     found = connection.execute(
         "SELECT workload, scheduler, figure, value FROM published WHERE starts_with(workload, $start) "
         "AND value IS NOT NULL",
@@ -149,9 +150,7 @@ def _published(
             on_machine = int(processors) == swept["processors"][0]
             if fits and inside and on_machine and variant in variants and scheduler in schedulers:
                 rows.append((scheduler, figure, "published", variant, float(at), value, value, value, 1))
-    names = ("scheduler", "measure", "kind", "line", "x", "mean", "low", "high", "draws")
-    types = (*[pl.String()] * 4, *[pl.Float64()] * 4, pl.Int64())
-    return pl.DataFrame(rows, schema=dict(zip(names, types, strict=True)), orient="row")
+    return rows
 
 
 # -- the chart

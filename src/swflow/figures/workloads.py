@@ -14,7 +14,7 @@ import polars as pl
 from swflow.analysis.heatmap import LOAD_BINS
 from swflow.analysis.moldable import CHECKED, Curves, model_checks
 from swflow.errors import SwflowError
-from swflow.figures.parts import TIME_TICKS, FigureData, Spec, beside, finished_figure, log_axis, tip
+from swflow.figures.parts import TIME_TICKS, FigureData, Spec, beside, finished_figure, log_axis, rounded, tip
 from swflow.figures.request import Request, frame, in_jobs, is_large
 from swflow.figures.runs import INTERVALS, RUN_TIME_BOUND, with_run_time_class, with_size_class, with_user
 from swflow.figures.styles import BLUE, ORANGE, RUN_COLOURS, VERMILION
@@ -104,13 +104,7 @@ def draw_marginals(request: Request) -> Spec:
 
 
 def draw_repetitions(request: Request) -> Spec:
-    """
-    Draw how often run times repeat: histograms of the lengths of repetitions, in the order of arrival.
-
-    References
-    ----------
-    Minh and Wolters 2009, Figure 1.
-    """
+    """Draw how often run times repeat, in the order of arrival: Minh and Wolters 2009, Figure 1."""
     workloads = _attributes(request)
     data = FigureData()
     rows: list[dict[str, str | float]] = [
@@ -143,7 +137,7 @@ def draw_arrivals(request: Request) -> Spec:
         ("hour of the day", [str(hour) for hour in range(24)], hours, 400),
         ("day of the week", ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"], weekdays, 210),
     ):
-        rows = [{"c": label, "n": float(f"{value:.4g}")} for label, value in zip(labels, values.tolist(), strict=True)]
+        rows = [{"c": label, "n": value} for label, value in zip(labels, rounded(values), strict=True)]
         panels.append(
             alt.Chart(data.add(rows))
             .mark_bar(color=BLUE, cornerRadiusEnd=2)
@@ -217,10 +211,7 @@ def draw_offered_load(request: Request) -> Spec:
     load = np.histogram(submit, edges, weights=area)[0] / (size * np.diff(edges))
     middles = (edges[:-1] + edges[1:]) / 2 / 86_400
     data = FigureData()
-    rows = [
-        {"d": float(f"{day:.5g}"), "l": float(f"{value:.4g}")}
-        for day, value in zip(middles.tolist(), load.tolist(), strict=True)
-    ]
+    rows = [{"d": day, "l": value} for day, value in zip(rounded(middles, 5), rounded(load), strict=True)]
     chart = alt.Chart(data.add(rows)).encode(
         x=alt.X("d:Q", scale=alt.Scale(nice=False), axis=alt.Axis(title="days after the log's start")),
         y=alt.Y("l:Q", axis=alt.Axis(title="offered load", format=".1~f", tickCount=5)),
@@ -286,12 +277,11 @@ def _attributes(request: Request) -> dict[str, tuple[np.ndarray, np.ndarray]]:
 def _curve_panel(data: FigureData, panel: Curves) -> Any:
     names = list(dict.fromkeys([*panel.lines, *panel.points]))
     key = alt.Legend(title=None, orient="bottom-right", symbolType="stroke") if len(names) > 1 else None
-    scale = alt.Scale(domain=names, range=[RUN_COLOURS[place % len(RUN_COLOURS)] for place in range(len(names))])
     axis = alt.Scale(type="log", base=2, nice=False) if panel.logarithmic else alt.Scale(nice=False)
     encoding = {
         "x": alt.X("x:Q", scale=axis, axis=alt.Axis(title=panel.x_title, format="~r", tickCount=8)),
         "y": alt.Y("y:Q", axis=alt.Axis(title=panel.y_title)),
-        "color": alt.Color("name:N", scale=scale, legend=key),
+        "color": alt.Color("name:N", scale=_colours(names), legend=key),
     }
 
     def layer(curves: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> alt.Chart:
@@ -308,14 +298,17 @@ def _curve_panel(data: FigureData, panel: Curves) -> Any:
     return alt.layer(*layers).properties(width=_SIZE[0], height=_SIZE[1], title=panel.title)
 
 
+def _colours(names: Sequence[str]) -> alt.Scale:
+    return alt.Scale(domain=list(names), range=[RUN_COLOURS[place % len(RUN_COLOURS)] for place in range(len(names))])
+
+
 def _panel(chart: Any, x: Any, y: Any, names: Sequence[str], title: str) -> Any:
     """Add axes, tooltips, and one color per workload; the line of the first workload is wide."""
-    colours = [RUN_COLOURS[place % len(RUN_COLOURS)] for place in range(len(names))]
     key = alt.Legend(title=None, orient="right", labelLimit=320)
     return chart.encode(
         x=x,
         y=y,
-        color=alt.Color("w:N", scale=alt.Scale(domain=list(names), range=colours), legend=key),
+        color=alt.Color("w:N", scale=_colours(names), legend=key),
         strokeWidth=alt.condition(f"datum.w === {json.dumps(names[0])}", alt.value(5), alt.value(1.3)),
         opacity=alt.condition(f"datum.w === {json.dumps(names[0])}", alt.value(0.45), alt.value(1)),
         tooltip=[tip("w:N", "workload"), tip("x:Q"), tip("y:Q")],

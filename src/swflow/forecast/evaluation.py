@@ -63,13 +63,6 @@ def _calibrator(cases: Cases, raw: np.ndarray, end: float) -> Calibrator:
     return found
 
 
-def _issued(raw: np.ndarray, calibrator: Calibrator) -> np.ndarray:
-    """Return the calibrated forecasts in the rows of the raw ones; NaN where there is none."""
-    found = np.full_like(raw, np.nan)
-    found[np.isfinite(raw[:, 0])] = calibrator.issued
-    return found
-
-
 def by_methods(
     cases: Cases,
     begin: float,
@@ -79,7 +72,7 @@ def by_methods(
     method: str,
     simulator: "Simulator | None",
 ) -> dict[str, tuple[np.ndarray, Calibrator]]:
-    """Return the calibrated forecasts from one moment to another by each method, and their calibrators."""
+    """Return the calibrated forecasts from one moment to another by each method (NaN for others), and calibrators."""
     raw = {}
     if method != SIMULATION:
         raw[PAST] = raw_forecasts(cases, begin, end, refit, progress)
@@ -87,8 +80,12 @@ def by_methods(
         from swflow.forecast.simulation import simulated
 
         raw[SIMULATION] = simulated(cases, simulator, begin, end, progress)
-    calibrators = {name: _calibrator(cases, one, end) for name, one in raw.items()}
-    return {name: (_issued(raw[name], calibrator), calibrator) for name, calibrator in calibrators.items()}
+    found = {}
+    for name, one in raw.items():
+        calibrator, issued = _calibrator(cases, one, end), np.full_like(one, np.nan)
+        issued[np.isfinite(one[:, 0])] = calibrator.issued
+        found[name] = issued, calibrator
+    return found
 
 
 def better(cases: Cases, forecasts: Mapping[str, np.ndarray], now: float) -> str:
@@ -143,20 +140,15 @@ def walk_forward(
     of_methods = by_methods(cases, warm, end, refit, progress, method, simulator)
     found = {name: forecasts for name, (forecasts, _) in of_methods.items()}
     if len(found) > 1:
-        found[BEST] = best_of(cases, found, begin, end)
+        best = np.full((cases.asked.size, len(QUANTILES)), np.nan)
+        for week in np.arange(begin, end, WEEK).tolist():
+            of_week = (cases.asked >= week) & (cases.asked < week + WEEK)
+            best[of_week] = found[better(cases, found, week)][of_week]
+        found[BEST] = best
     rows = np.all([np.isfinite(one[:, 0]) for one in found.values()], axis=0)
     rows &= (cases.asked >= begin) & (cases.asked < end)
     found[CLASSES] = by_class(cases)
     return {name: Evaluated(cases.take(rows), one[rows]) for name, one in found.items()}
-
-
-def best_of(cases: Cases, forecasts: Mapping[str, np.ndarray], begin: float, end: float) -> np.ndarray:
-    """Return the forecasts of the method that was better before each week."""
-    found = np.full((cases.asked.size, len(QUANTILES)), np.nan)
-    for week in np.arange(begin, end, WEEK).tolist():
-        rows = (cases.asked >= week) & (cases.asked < week + WEEK)
-        found[rows] = forecasts[better(cases, forecasts, week)][rows]
-    return found
 
 
 def last_weeks(cases: Cases, weeks: float, name: str) -> tuple[float, float]:

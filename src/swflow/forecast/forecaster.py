@@ -204,8 +204,6 @@ class Forecaster:
         return self._forecasts(jobs, raw)
 
     def _forecasts(self, jobs: Sequence[tuple[Any, Request, float, str]], raw: np.ndarray) -> list[Forecast]:
-        if not jobs:
-            return []
         partition = [self.labels.get(request.queue, "") for _, request, _, _ in jobs]
         size = np.array([request.processors for _, request, _, _ in jobs], float)
         found = 10 ** self.calibrated(raw, partition, size, np.array([waited for _, _, waited, _ in jobs]))

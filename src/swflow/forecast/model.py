@@ -96,30 +96,25 @@ def censoring_weights(asked: np.ndarray, value: np.ndarray, started: np.ndarray,
     return np.where(started, 1 / np.maximum(observable, 1 / _MOST_WEIGHT), 0.0)
 
 
-def kaplan_meier(
-    value: np.ndarray, known: np.ndarray, weight: np.ndarray, levels: Sequence[float], top: float = 0.0
-) -> list[float]:
+def kaplan_meier(value: np.ndarray, known: np.ndarray, weight: np.ndarray, level: float, top: float = 0.0) -> float:
     """
-    Return quantiles of values of which some are only lower bounds (Kaplan and Meier 1958).
+    Return a quantile of values of which some are only lower bounds (Kaplan and Meier 1958).
 
-    The quantiles are infinite where lower bounds alone are left above a level. ``top`` is the weight of a further value
+    The quantile is infinite if lower bounds alone are left above the level. ``top`` is the weight of a further value
     at infinity, for the next case (conformal prediction).
 
     Examples
     --------
-    >>> kaplan_meier(np.array([1.0, 2.0, 3.0, 4.0]), np.array([True, False, True, True]), np.ones(4), [0.5, 0.9])
-    [3.0, 4.0]
+    >>> kaplan_meier(np.array([1.0, 2.0, 3.0, 4.0]), np.array([True, False, True, True]), np.ones(4), 0.5)
+    3.0
     """
     order = np.lexsort((~known, value))
     value, known, weight = value[order], known[order], weight[order]
     at_risk = np.cumsum(weight[::-1])[::-1] + top
     with np.errstate(invalid="ignore", divide="ignore"):
         survival = np.cumprod(np.where(known & (weight > 0), 1 - weight / at_risk, 1.0))
-    found = []
-    for level in levels:
-        place = int(np.searchsorted(-survival, -(1 - level) - 1e-12, side="left"))
-        found.append(float(value[place]) if place < value.size else math.inf)
-    return found
+    place = int(np.searchsorted(-survival, -(1 - level) - 1e-12, side="left"))
+    return float(value[place]) if place < value.size else math.inf
 
 
 class Calibrator:
@@ -199,8 +194,8 @@ class Calibrator:
             return weight[rows] * np.minimum(DAY_WEIGHT / of_day[day[rows]], 1.0)
 
         def ends(counted: np.ndarray) -> tuple[float, float]:
-            (down,) = kaplan_meier(value - raw[:, 0], started, counted, [self.tails[0]], 1.0)
-            (up,) = kaplan_meier(value - raw[:, 2], started, counted, [1 - self.tails[1]], 1.0)
+            down = kaplan_meier(value - raw[:, 0], started, counted, self.tails[0], 1.0)
+            up = kaplan_meier(value - raw[:, 2], started, counted, 1 - self.tails[1], 1.0)
             return down if math.isfinite(down) else 0.0, up if math.isfinite(up) else _UNKNOWN
 
         found: dict[str, tuple[float, float]] = {}

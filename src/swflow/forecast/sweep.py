@@ -147,6 +147,7 @@ class Sweep:
         by_class, of_queue, of_class = (self.kind.of(key) for key in _keys(request))
         mine, twin = self.own.of(request.user), self.own.of((request.user, request.processors, request.limit))
         before = (jobs - own, work - own * area) if ahead is None else ahead
+        remaining = sum(width * (end - now) for end, width, _ in self.ends if end > now)
         return [
             request.processors, request.limit, area, hour % DAY / 3600, hour // DAY, request.queue, request.group,
             waited,
@@ -157,7 +158,7 @@ class Sweep:
             queue[0] - own, (queue[1] - own * area) / machine,
             before[0], before[1] / machine, user[0] - own, (user[1] - own * area) / machine, same[0] - own,
             now - same[1] / same[0] if same[0] else 0.0,
-            len(self.running), machine - self.busy, self._remaining(now) / machine,
+            len(self.running), machine - self.busy, remaining / machine,
             self.fits_after(request.processors, now), user[2], queue[2],
             recent[0], slow[0], recent[1], by_class[0], by_class[1], of_queue[0], of_class[0],
             mine[0], mine[1], mine[2], twin[0], twin[1], self.ratio.of(request.user)[0], now - self.last_start,
@@ -177,10 +178,6 @@ class Sweep:
                 self.submit(job, request, submitted)
             else:
                 self._occupy(job, request, start)
-
-    def _remaining(self, now: float) -> float:
-        """Return the processor-seconds until the limits of the running jobs."""
-        return sum(processors * (end - now) for end, processors, _ in self.ends if end > now)
 
     def fits_after(self, processors: int, now: float) -> float:
         """Return the seconds until enough processors are free, if running jobs end at their limits and none starts."""
@@ -239,15 +236,9 @@ def requests_of(jobs: pl.DataFrame) -> list[Request]:
 
 def clock_of(workload: Workload) -> float:
     """Return the seconds after a Monday's midnight at second 0 of the log, in the log's time zone; 0 if unknown."""
-    from datetime import UTC, datetime
+    from swflow.workload.models.arrivals import clock_at_start
 
-    from swflow.log.swf import time_zone
-
-    start = header_number(workload.header, "UnixStartTime")
-    if not start:
-        return 0.0
-    moment = datetime.fromtimestamp(start, UTC).astimezone(time_zone(workload.header))
-    return moment.weekday() * DAY + moment.hour * 3600 + moment.minute * 60 + moment.second
+    return clock_at_start(workload.header) if header_number(workload.header, "UnixStartTime") else 0.0
 
 
 def from_log(workload: Workload, until: float = math.inf) -> tuple[Cases, Sweep]:

@@ -8,7 +8,7 @@ import polars as pl
 
 from swflow.errors import SwflowError
 from swflow.forecast.forecaster import REPORTED, Forecast, Forecaster
-from swflow.log.importers.slurm import seconds as slurm_seconds
+from swflow.log.importers.slurm import duration
 
 _UNITS = {"s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 
@@ -26,7 +26,7 @@ def parse_limit(text: str) -> float:
     if match:
         found: float | None = float(match[1]) * _UNITS[match[2]]
     else:
-        found = pl.DataFrame({"text": [text.strip()]}).select(slurm_seconds(pl.col("text"))).item()
+        found = duration(text)
     if not found or found <= 0:
         raise SwflowError(f"--time-limit: {text!r}; expected a duration such as 12h, 90min, 2d or 1-12:00:00")
     return found

@@ -135,6 +135,12 @@ def sort_jobs(jobs: pl.DataFrame) -> pl.DataFrame:
     return jobs.sort("submit_time", "job_id", maintain_order=True)
 
 
+def is_sorted(jobs: pl.DataFrame, first: str = "submit_time", second: str = "job_id") -> bool:
+    """Return whether jobs are sorted by two columns; jobs with unknown values are not."""
+    one, two = (jobs[name].to_numpy() for name in (first, second))  # null values become NaN
+    return bool(((one[1:] > one[:-1]) | ((one[1:] == one[:-1]) & (two[1:] >= two[:-1]))).all())
+
+
 def conformed(table: pl.DataFrame, schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
     """Return the columns of a schema, cast to its types; missing ones are null."""
     return table.select(

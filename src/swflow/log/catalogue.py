@@ -60,14 +60,11 @@ class Log:
 
 @dataclass(frozen=True)
 class FetchReport:
-    """The result of `fetch`."""
+    """The result of `fetch`: the address, the number of jobs, and the checksum of the decompressed text."""
 
-    name: str
-    output: Path
     source: str
     jobs: int
-    sha256: str  # checksum of the decompressed text
-    tried: tuple[str, ...] = ()  # addresses without the file, each with the reason
+    sha256: str
 
 
 # --- the catalogue ----------------------------------------------------------------------------------------
@@ -113,10 +110,15 @@ def load_catalogue(sources: Source | Iterable[Source]) -> dict[str, Log]:
 
 
 def default_catalogue() -> Path:
-    """Return the default catalogue: that of the current folder, else that of the project."""
-    here, project = Path("config/logs.yaml"), Path(__file__).parents[3] / "config/logs.yaml"
-    shipped = Path(__file__).parents[1] / "catalogue.yaml"  # location in an installed package
-    return next((path for path in (here, project, shipped) if path.is_file()), here)
+    """Return the default catalogue: that of the current folder, else that of swflow."""
+    here = Path("config/logs.yaml")
+    return here if here.is_file() else shipped_catalogue()
+
+
+def shipped_catalogue() -> Path:
+    """Return the catalogue of logs that is part of swflow: in an installed package, else in the clone."""
+    shipped, clone = Path(__file__).parents[1] / "catalogue.yaml", Path(__file__).parents[3] / "config/logs.yaml"
+    return shipped if shipped.is_file() else clone
 
 
 def source_of(log: Log, catalogue: Mapping[str, Log]) -> Log:
@@ -277,12 +279,12 @@ def fetch(
         raise SwflowError(f"{log.name}: {log.path} is a local file; clean it directly: swflow clean {log.path}")
     if log.generate is not None:
         raise SwflowError(f"{log.name}: a synthetic log has no file; create it with: swflow generate {log.generate}")
-    content, source, tried = _get(log, mirror, retries, progress and sys.stderr.isatty())
+    content, source = _get(log, mirror, retries, progress and sys.stderr.isatty())
     text = plain_text(content, source)
     jobs, checksum = _check(log, text, source)
     with atomic_path(output) as temporary:
         temporary.write_bytes(compress(text) if content is text else content)
-    return FetchReport(log.name, Path(output), source, jobs, checksum, tuple(tried))
+    return FetchReport(source, jobs, checksum)
 
 
 def is_at_hand(log: Log, mirror: str | os.PathLike[str] | None = None) -> bool:
@@ -318,13 +320,13 @@ def reach(
         return {log.name: reason for log, reason in zip(wanted, reasons, strict=True) if reason}
 
 
-def _get(log: Log, mirror: Any, retries: int, progress: bool) -> tuple[bytes, str, list[str]]:
-    """Return the content of the file, its address, and the addresses tried before."""
+def _get(log: Log, mirror: Any, retries: int, progress: bool) -> tuple[bytes, str]:
+    """Return the content of the file, and its address."""
     tried: list[str] = []
     for addresses in _places(log, mirror):
         for address in addresses:
             try:
-                return _read(address, retries, progress), address, tried
+                return _read(address, retries, progress), address
             except (_NotThere, _Unreachable) as reason:
                 tried.append(f"{address} ({reason})")
                 if isinstance(reason, _Unreachable):

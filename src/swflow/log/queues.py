@@ -104,5 +104,14 @@ def queues_in_words(queues: Sequence[Queue]) -> str:
 
 
 def hours(seconds: float | None) -> str:
-    """Return a duration in hours, or nothing if it is unknown."""
-    return "" if seconds is None else f"{seconds / 3600:,.3g} h"
+    """
+    Return a duration in hours, or nothing if it is unknown.
+
+    Examples
+    --------
+    >>> hours(5000.0), hours(60 * 86400.0)
+    ('1.39 h', '1,440 h')
+    """
+    if seconds is None:
+        return ""
+    return f"{seconds / 3600:.3g} h" if seconds < 999.5 * 3600 else f"{seconds / 3600:,.0f} h"

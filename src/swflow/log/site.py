@@ -223,26 +223,6 @@ def _numbered(sizes: Mapping[str, int], names: Mapping[int, str]) -> dict[int, t
     return {numbers[name]: (processors, False) for name, processors in sizes.items()}
 
 
-def read_sizes(texts: Iterable[str] | None, option: str = "--partition") -> dict[str, int]:
-    """
-    Read ``PARTITION=PROCESSORS``, each partition once.
-
-    Examples
-    --------
-    >>> read_sizes(["cpu=3840", "gpu=512"])
-    {'cpu': 3840, 'gpu': 512}
-    """
-    sizes: dict[str, int] = {}
-    for text in texts or ():
-        name, _, processors = text.rpartition("=")
-        if not name or not processors.isdecimal():
-            raise SwflowError(f"{option} {text!r}: expected PARTITION=PROCESSORS, such as cpu=3840")
-        if name in sizes:
-            raise SwflowError(f"{option}: {name} is given twice")
-        sizes[name] = int(processors)
-    return sizes
-
-
 def with_sizes(header: Mapping[str, list[str]], partitions: Iterable[Partition]) -> dict[str, list[str]]:
     """Return a header with the sizes of partitions, so that parts of the log keep the sizes of the whole."""
     lines = [f"{one.number} {one.processors}" + f" ({GUESSED})" * one.is_guessed for one in partitions]

@@ -26,49 +26,29 @@ def published_values() -> pl.DataFrame:
     return printed.with_columns(pl.col("value").cast(pl.Float64), rounding=0.5 * 10.0 ** -digits.cast(pl.Float64))
 
 
-def published_trends() -> pl.DataFrame:
+def published_tables() -> dict[str, pl.DataFrame]:
     """
-    Return the trends that the papers report: pairs of figures of which one is lower.
+    Return the tables of the database with the statements of the papers, by their names.
 
-    The lower one is that of the workload that ends with ``lower_step``, under ``lower_scheduler``.
+    ``published`` is the result of `published_values`. ``trends`` are those that the papers report: pairs of figures of
+    which one is lower, that of the workload that ends with ``lower_step``, under ``lower_scheduler``. ``reading_parts``
+    are other readings of a paper, ``conventions`` the conventions that all papers leave open. In the rows that are
+    compared, ``ours`` replaces the value of ``published``. ``part`` is the replaced part: ``step`` (the last of the
+    workload, removed if ``ours`` is null, added to workloads without steps if ``published`` is null), ``scheduler``,
+    ``figure`` of a reading, or ``log`` of a convention.
 
     Examples
     --------
-    >>> published_trends().row(0, named=True)["trend"]
+    >>> tables = published_tables()
+    >>> tables["trends"].row(0, named=True)["trend"]
     'bounded slowdown grows LOW < MED under First Fit'
-    """
-    return _read("*_trends.csv")
-
-
-def published_readings() -> pl.DataFrame:
-    """
-    Return other schedulers, steps or figures to compare with the papers' rows, one replacement per row.
-
-    In a paper's rows, ``ours`` replaces the value of ``published``. ``part`` is the replaced part: ``step`` (the last
-    of the workload, removed if ``ours`` is null; added to workloads without steps if ``published`` is null),
-    ``scheduler`` or ``figure``.
-
-    Examples
-    --------
-    >>> published_readings().filter(reading="pass after every event")["ours"].to_list()
+    >>> tables["reading_parts"].filter(reading="pass after every event")["ours"].to_list()
     ['easy-per-event', 'fcfs-per-event']
-    """
-    return _read("readings.csv")
-
-
-def published_conventions() -> pl.DataFrame:
-    """
-    Return the conventions that papers leave open, with the compared runs of each choice, one replacement per row.
-
-    In the rows of all papers, ``ours`` replaces the value of ``published``. ``part`` is ``scheduler``, ``log``, or
-    ``step`` (a last step that is removed or, for a log without steps, added).
-
-    Examples
-    --------
-    >>> published_conventions().filter(convention="cancelled jobs")["choice"].to_list()
+    >>> tables["conventions"].filter(convention="cancelled jobs")["choice"].to_list()
     ['with them', 'without them']
     """
-    return _read("conventions.csv")
+    files = {"trends": "*_trends.csv", "reading_parts": "readings.csv", "conventions": "conventions.csv"}
+    return {"published": published_values(), **{name: _read(pattern) for name, pattern in files.items()}}
 
 
 def read_papers() -> dict[str, dict[str, Any]]:

@@ -201,14 +201,13 @@ def _shown(value: str) -> str:
     )
 
 
-def _off(row: str) -> str:
-    """Return SQL for the difference of swflow's value from the published one, as text, on the scale of the figure."""
-    return (
-        f"CASE WHEN {row}.scale = 'relative' AND {row}.published <> 0 "
-        f"THEN printf('%+.2f %%', 100 * {row}.difference / abs({row}.published)) "
-        f"WHEN {row}.scale = 'points' THEN printf('%+.2f points', {row}.difference) "
-        f"ELSE printf('%+.4g', {row}.difference) END"
-    )
+#: SQL for the difference of swflow's value from the published one, as text, on the scale of the figure.
+_OFF = (
+    "CASE WHEN judged.scale = 'relative' AND judged.published <> 0 "
+    "THEN printf('%+.2f %%', 100 * judged.difference / abs(judged.published)) "
+    "WHEN judged.scale = 'points' THEN printf('%+.2f points', judged.difference) "
+    "ELSE printf('%+.4g', judged.difference) END"
+)
 
 
 #: The cells with their verdicts. Evidence of another version of a log is the number of jobs of the log itself, before
@@ -252,7 +251,7 @@ REPRODUCTION = f"""
         scale, within_percent, verdict, draws, low, high,
         CASE verdict WHEN 'not compared' THEN reason
             ELSE 'swflow has ' || {_shown("ours")} || ', published is ' || {_shown("published")}
-                || ' (' || {_off("judged")} || ')' ||
+                || ' (' || {_OFF} || ')' ||
                 CASE verdict
                 WHEN 'inside the draws' THEN '; the published value is at percentile ' || round(percentile)::INTEGER
                 WHEN 'another version of the log' THEN '; the paper counts ' || {_shown("published_jobs")}

@@ -87,7 +87,7 @@ def _recorded_section(source: Source, scope: Scope, faithful: str = "fidelity") 
     note = "The similarity of each simulation to the recorded schedule, and the effects of variants."
     names = (faithful, "whatifs", "forecasts") if scope.recipes != [] else ("whatifs", "forecasts")
     drawn = [
-        figure_block(draw_forecast_on(source.connection, workload, study, interactive=True))
+        figure_block(draw_forecast_on(source.connection, workload, study))
         for study, workload in source.rows("SELECT DISTINCT study, workload FROM forecasts ORDER BY ALL")
         if study == scope.study
     ]

@@ -11,8 +11,8 @@ import yaml
 
 from swflow.errors import SwflowError
 from swflow.files.atomic import write_text
-from swflow.log.catalogue import load_catalogue
-from swflow.log.imported import read_log, write_log
+from swflow.log.catalogue import load_catalogue, shipped_catalogue
+from swflow.log.imported import read_log
 from swflow.log.importers.records import ImportedLog, Site
 from swflow.log.queues import Queue, priorities_of, queues_in_words, queues_of
 from swflow.log.site import CLUSTERS, SITE, Partition, partitions_of
@@ -142,7 +142,7 @@ def init(
         write_text(folder / path, content)
     files = [folder / path for path in contents]
     if site.imported is not None:
-        write_log(folder / _IMPORTED, site.imported.fields, site.imported.header, site.imported.history)
+        site.imported.write(folder / _IMPORTED)
         files.append(folder / _IMPORTED)
     return replace(site, files=files)
 
@@ -213,9 +213,3 @@ def _flow(value: Any) -> str:
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{key}: {_flow(one)}" for key, one in value.items()) + "}"
     return str(value)
-
-
-def shipped_catalogue() -> Path:
-    """Return the catalogue of logs that is part of swflow."""
-    clone, shipped = Path(__file__).parents[3] / "config/logs.yaml", Path(__file__).parents[1] / "catalogue.yaml"
-    return shipped if shipped.is_file() else clone

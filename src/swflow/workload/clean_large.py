@@ -90,7 +90,7 @@ def _clean_in_parts(
         read = log.jobs + len(log.parts_skipped)
         entry = {"stage": "clean", "read": read, "kept": rows, "removed": removed, "machine_from": source}
         entry = whole.with_recorded_use(entry, _columns(table, whole.RECORDED), machine)
-        is_sorted = _is_sorted(_columns(table, ("submit_time", "job_id")))
+        is_sorted = tables.is_sorted(_columns(table, ("submit_time", "job_id")))
         notes = about_workload(machine, log.header, (*log.history, entry))
         write_table(table if is_sorted else _sorted(kept, folder), output, notes, rows=rows)
 
@@ -154,13 +154,6 @@ def _slices(path: Path) -> Iterator[pl.DataFrame]:
     table = pl.scan_parquet(path, glob=False)
     for begin in range(0, tables.height_of(path), tables.MOST_AT_ONCE // 4):
         yield table.slice(begin, tables.MOST_AT_ONCE // 4).collect()
-
-
-def _is_sorted(jobs: pl.DataFrame) -> bool:
-    """Return whether jobs are sorted by (submit time, job id), as in every job table."""
-    submit, ids = jobs["submit_time"].to_numpy(), jobs["job_id"].to_numpy()
-    later = (submit[1:] > submit[:-1]) | ((submit[1:] == submit[:-1]) & (ids[1:] >= ids[:-1]))
-    return bool(later.all())
 
 
 def _sorted(files: list[Path], folder: Path) -> pl.LazyFrame:

@@ -16,6 +16,9 @@ FIELDS = (
 
 _NUMBERS = FIELDS[1:11]
 
+#: Larger numbers are not taken for numbers: they may not fit into whole ones.
+_MOST = 2.0**53
+
 
 def import_gwf(path: str, site: Site, *, of_site: str | None = None) -> ImportedLog:
     """
@@ -41,7 +44,7 @@ def import_gwf(path: str, site: Site, *, of_site: str | None = None) -> Imported
     table = pl.DataFrame(rows, {"line": pl.Int64, **dict.fromkeys(FIELDS, pl.String)}, orient="row")
     table = table.with_columns(pl.col(_NUMBERS).cast(pl.Float64, strict=False))
     for name in ("SubmitTime", "RunTime", "NProcs"):
-        table = tally.drop(table, f"{name} is not a number", ~pl.col(name).is_finite().fill_null(False))
+        table = tally.drop(table, f"{name} is not a number", ~(pl.col(name).abs() < _MOST).fill_null(False))
     if of_site is not None:
         ran = table["LastRunSiteID"].unique().to_list()
         if of_site not in ran:
@@ -52,7 +55,7 @@ def import_gwf(path: str, site: Site, *, of_site: str | None = None) -> Imported
         tally.add(f"jobs of {sites} sites taken as one machine (choose one: --site)", table.height, 1)
 
     def known(name: str) -> pl.Expr:
-        return pl.when(pl.col(name).is_finite() & (pl.col(name) >= 0)).then(name)
+        return pl.when(pl.col(name).is_between(0, _MOST)).then(name)
 
     def named(*names: str) -> pl.Expr:
         return pl.coalesce(pl.when(~pl.col(name).is_in(["-1", ""])).then(pl.col(name)) for name in names)

@@ -7,16 +7,7 @@ import polars as pl
 
 from swflow.errors import SwflowError
 from swflow.log.importers.lines import read_text, values_of
-from swflow.log.importers.records import (
-    DEPENDENCIES,
-    GPUS,
-    RECORD_COLUMNS,
-    ImportedLog,
-    Site,
-    Tally,
-    make_log,
-    unix_seconds,
-)
+from swflow.log.importers.records import DEPENDENCIES, GPUS, ImportedLog, Site, Tally, make_log, unix_seconds
 from swflow.log.importers.slurm import kilobytes, seconds
 
 #: Meaning of the letters of records; only E is an ended job.
@@ -185,7 +176,7 @@ def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
     tally.note(table, "end - start differs from the wall time used", (span - _seconds("walltime")).abs() > 60)
     processors = pl.coalesce("allocated_processors", "requested_processors")
     exit_status = pl.col("exit")
-    table = table.with_columns(
+    return table.with_columns(
         # The wall time is that of the job's first process; the processors were allocated from start to end.
         run_time=span,
         requested_time=_seconds("limit"),
@@ -209,4 +200,3 @@ def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
         .when(exit_status.is_not_null())
         .then(0),
     )
-    return table.select(name for name in RECORD_COLUMNS if name in table.columns)

@@ -16,9 +16,9 @@ import polars as pl
 from swflow.errors import SwflowError
 from swflow.files.atomic import atomic_path
 from swflow.jobs.table import SWF_FIELDS, Entry, conformed
-from swflow.log.imported import NAME_KEYS
+from swflow.log.imported import NAME_KEYS, write_log
 from swflow.log.site import Partition, busiest, partitions_of, with_sizes
-from swflow.log.swf import GUESSED_MACHINE
+from swflow.log.swf import GUESSED_MACHINE, write_swf
 
 #: The columns of a table of records, one row per run of a job. Times are Unix seconds, durations seconds, memory KB
 #: per processor. ``line`` is the record's first line in the file, counted from 1. ``memory`` is the whole job's, in MB.
@@ -94,8 +94,7 @@ class Tally:
 
     def drop_repeated(self, records: pl.DataFrame, *identity: str) -> pl.DataFrame:
         """Leave out records that equal an earlier one in these columns, as of overlapping exports."""
-        repeated = records.select(pl.struct(identity).is_first_distinct().not_()).to_series()
-        return self.drop(records, "the same record again", pl.lit(repeated))
+        return self.drop(records, "the same record again", pl.struct(identity).is_first_distinct().not_())
 
     def note(self, records: pl.DataFrame, reason: str, where: pl.Expr, *, removed: bool = False) -> pl.Series:
         """Count records under a note (or as removed), and return which they are."""
@@ -158,12 +157,19 @@ class ImportedLog:
     tally: Tally
     partitions: list[Partition]
 
+    def write(self, path: Path) -> None:
+        """Write the log to a file: .parquet with all columns, or .swf, or .swf.gz."""
+        if path.suffix == ".parquet":
+            write_log(path, self.fields, self.header, self.history)
+        else:
+            write_swf(path, self.fields, self.header)
+
 
 def make_log(
     records: pl.DataFrame, tally: Tally, site: Site, *, source: str, form: str, computer: str | None = None
 ) -> ImportedLog:
     """
-    Return the log of a table of records, which has the columns of `RECORD_COLUMNS`, if known.
+    Return the log of a table of records, which has the columns of `RECORD_COLUMNS`, if known; others are ignored.
 
     Jobs are numbered from 1 by (submit time, line); users, groups, queues and partitions by their first job. The counts
     of ``tally`` are continued. ``source`` is the file, for error messages; ``form`` is its format, such as ``sacct``.

@@ -12,6 +12,7 @@ import polars as pl
 
 from swflow.errors import SwflowError
 from swflow.jobs.table import conformed
+from swflow.log.importers import slurm
 from swflow.log.importers.jobcomp import is_jobcomp, read_jobcomp
 from swflow.log.importers.lines import Check, Layout, matches, read_records, read_text
 from swflow.log.importers.records import (
@@ -26,17 +27,6 @@ from swflow.log.importers.records import (
     Tally,
     make_log,
     unix_seconds,
-)
-from swflow.log.importers.slurm import (
-    STATES,
-    gpus,
-    gpus_of_gres,
-    kilobytes,
-    licenses,
-    predecessors,
-    resource,
-    seconds,
-    state,
 )
 from swflow.log.swf import BOM
 
@@ -166,7 +156,7 @@ def import_sacct(
 
 
 def _limit(text: str, name: str) -> float:
-    value = pl.select(seconds(pl.lit(text))).item()
+    value = slurm.duration(text)
     if value is None:
         raise SwflowError(f"--partition-limit: {name}={text!r} is not a time limit; expected such as main=2-00:00:00")
     return value
@@ -296,35 +286,36 @@ def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
     processors = {
         name: pl.coalesce(
             pl.col(column).cast(pl.Int64, strict=False),
-            resource(pl.col(tres), "cpu").cast(pl.Int64, strict=False),
+            slurm.resource(pl.col(text), "cpu").cast(pl.Int64, strict=False),
         )
-        for name, column, tres in (("allocated", "alloccpus", "alloctres"), ("requested", "reqcpus", "reqtres"))
+        for name, column, text in (("allocated", "alloccpus", "alloctres"), ("requested", "reqcpus", "reqtres"))
     }
     limit = pl.coalesce(_filled("timelimit"), _filled("timelimitraw"))
-    megabytes = [kilobytes(resource(pl.col(name), "mem"), unit="M") / 1024 for name in ("alloctres", "reqtres")]
+    tres = pl.col("alloctres"), pl.col("reqtres")
+    nodes = pl.col("allocnodes").cast(pl.Int64, strict=False)
     table = table.with_columns(
         **{name: pl.when(value > 0).then(value) for name, value in processors.items()},
-        nodes=pl.col("allocnodes").cast(pl.Int64, strict=False),
-        requested_nodes=resource(pl.col("reqtres"), "node").cast(pl.Int64, strict=False),
+        nodes=nodes,
+        requested_nodes=slurm.resource(pl.col("reqtres"), "node").cast(pl.Int64, strict=False),
         gpus=pl.coalesce(
-            *(gpus(pl.col(name)) for name in ("alloctres", "reqtres")),
-            gpus_of_gres(pl.col("allocgres")),
-            gpus_of_gres(pl.col("reqgres")) * pl.col("allocnodes").cast(pl.Int64, strict=False),  # requested on each
+            *map(slurm.gpus, tres),
+            slurm.gpus_of_gres(pl.col("allocgres")),
+            slurm.gpus_of_gres(pl.col("reqgres")) * nodes,  # requested on each
         ),
-        state=state(pl.col("state")),
-        elapsed=pl.coalesce(pl.col("elapsedraw").cast(pl.Float64, strict=False), seconds(pl.col("elapsed"))),
-        suspended_time=seconds(pl.col("suspended")),
+        state=slurm.state(pl.col("state")),
+        elapsed=pl.coalesce(pl.col("elapsedraw").cast(pl.Float64, strict=False), slurm.seconds(pl.col("elapsed"))),
+        suspended_time=slurm.seconds(pl.col("suspended")),
         licensed=_filled("licenses").is_not_null() | pl.col("alloctres").str.contains(r"(^|,)license/"),
-        licenses=pl.coalesce(licenses(pl.col("alloctres")), licenses(pl.col("reqtres")), licenses(_filled("licenses"))),
-        memory=pl.coalesce(megabytes),
+        licenses=pl.coalesce(map(slurm.licenses, (*tres, _filled("licenses")))),
+        memory=pl.coalesce(slurm.kilobytes(slurm.resource(text, "mem"), unit="M") / 1024 for text in tres),
         submitted=_filled("submitline"),
         reserved=_filled("reservation").is_not_null(),
         constraint=_filled("constraints"),
-        limit=seconds(limit),
+        limit=slurm.seconds(limit),
         limit_kind=limit.str.to_lowercase().replace_strict(
             {"unlimited": "unlimited", "partition_limit": "partition"}, default=None, return_dtype=pl.String
         ),
-        cpu_time=seconds(pl.col("totalcpu")),
+        cpu_time=slurm.seconds(pl.col("totalcpu")),
         user_name=pl.coalesce(_filled("user"), _filled("uid")),
         unix_group=pl.coalesce(_filled("group"), _filled("gid")),
         account=_filled("account"),
@@ -334,7 +325,7 @@ def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
     )
     memory = pl.col("reqmem").str.strip_chars()
     processors_of = pl.coalesce("allocated", "requested")
-    amount = kilobytes(memory, unit="M")
+    amount = slurm.kilobytes(memory, unit="M")
     per_processor = (
         pl.when(memory.str.ends_with("c"))
         .then(amount)
@@ -376,7 +367,10 @@ def _timed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
         .then(pl.col("submit_1"))
         .otherwise(pl.col("submit_0"))
     )
-    return _eligible(table.with_columns(submit=submit), site)
+    _, first, second = _moments(table, "eligible", site)  # the first that is not before the submission
+    return table.with_columns(submit=submit).with_columns(
+        eligible=pl.when(first >= pl.col("submit")).then(first).otherwise(second)
+    )
 
 
 def _moments(table: pl.DataFrame, name: str, site: Site) -> tuple[pl.Series, pl.Series, pl.Series]:
@@ -390,15 +384,9 @@ def _moments(table: pl.DataFrame, name: str, site: Site) -> tuple[pl.Series, pl.
     return text, first, second
 
 
-def _eligible(table: pl.DataFrame, site: Site) -> pl.DataFrame:
-    """Add the time at which each job became eligible; of two times that a clock shows alike, the first that fits."""
-    _, first, second = _moments(table, "eligible", site)
-    return table.with_columns(eligible=pl.when(first >= pl.col("submit")).then(first).otherwise(second))
-
-
 def _used_by_steps(steps: pl.DataFrame) -> pl.DataFrame:
     """Return the memory of the step of each job that used most, over all tasks, KB."""
-    each = pl.coalesce(kilobytes(pl.col("averss"), unit=""), kilobytes(pl.col("maxrss"), unit=""))
+    each = pl.coalesce(slurm.kilobytes(pl.col("averss"), unit=""), slurm.kilobytes(pl.col("maxrss"), unit=""))
     tasks = pl.col("ntasks").cast(pl.Int64, strict=False).fill_null(1)
     return steps.group_by("cluster", "jobid").agg(step_memory=(each * tasks).max())
 
@@ -563,11 +551,9 @@ def _records(jobs: pl.DataFrame, tally: Tally, limits: Mapping[str, float], cpus
     jobs = _requeued(_without_preempted(jobs, tally) if join else jobs, tally)
     processors = pl.coalesce("allocated", "requested")
     for name in jobs["state"].drop_nulls().unique(maintain_order=True):
-        if name not in STATES:
+        if name not in slurm.STATES:
             tally.note(jobs, f"unknown state {name!r}", pl.col("state") == name)
-    return jobs.select(
-        "line", "submit", "eligible", "start", "end", "run_time", "suspended_time", "unix_group", "queue", "partition",
-        "constraint", "executable", "nodes", "requested_nodes", "gpus", "array", "array_limit", "depends_on",
+    return jobs.with_columns(
         licenses=pl.when(pl.col("licenses") > 0).then("licenses"),
         memory=pl.col("memory").ceil().cast(pl.Int64),
         site_job_id=pl.col("jobid"),
@@ -577,10 +563,11 @@ def _records(jobs: pl.DataFrame, tally: Tally, limits: Mapping[str, float], cpus
         used_memory=pl.col("step_memory") / processors * cpus,
         requested_time=pl.col("limit"),
         requested_memory=pl.col("requested_memory") * cpus,
-        status=pl.col("state").replace_strict(STATES, default=None, return_dtype=pl.Int64),
+        status=pl.col("state").replace_strict(slurm.STATES, default=None, return_dtype=pl.Int64),
         user=pl.col("user_name"),
         group=pl.coalesce("account", "unix_group"),
-    ).with_columns(unix_group=pl.when(jobs["account"].null_count() < jobs.height).then("unix_group"))  # fmt: skip
+        unix_group=pl.when(jobs["account"].null_count() < jobs.height).then("unix_group"),
+    )
 
 
 def _with_submission(jobs: pl.DataFrame, tally: Tally) -> pl.DataFrame:
@@ -594,7 +581,7 @@ def _with_submission(jobs: pl.DataFrame, tally: Tally) -> pl.DataFrame:
         array_limit=pl.when(is_task).then(limit),
     )
     depending = jobs.select("line", "submitted", "task").filter(pl.col("submitted").str.contains(r"--dependency|-d"))
-    found = [(line, *predecessors(text, task)) for line, text, task in depending.iter_rows()]
+    found = [(line, *slurm.predecessors(text, task)) for line, text, task in depending.iter_rows()]
     unmodelled = [line for line, _, others in found if others]
     tally.add(NOT_MODELLED, len(unmodelled), min(unmodelled, default=0))
     arrays = set(jobs["array"].drop_nulls().unique())
@@ -607,7 +594,7 @@ def _with_submission(jobs: pl.DataFrame, tally: Tally) -> pl.DataFrame:
 
 def _ended(jobs: pl.DataFrame, tally: Tally) -> pl.DataFrame:
     """Leave out jobs that have not ended or that another cluster of a federation ran."""
-    going_on = [name for name, status in STATES.items() if status is None]
+    going_on = [name for name, status in slurm.STATES.items() if status is None]
     for name in sorted(jobs.filter(pl.col("state").is_in(going_on))["state"].unique()):
         jobs = tally.drop(jobs, f"not ended: {name}", pl.col("state") == name)
     jobs = tally.drop(jobs, "revoked: another cluster ran it", pl.col("state") == "REVOKED")

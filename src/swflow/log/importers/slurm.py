@@ -73,6 +73,12 @@ def seconds(text: pl.Expr, *, bare: float = 60.0) -> pl.Expr:
     return pl.when(day.is_not_null()).then(with_days).otherwise(without) + fraction.fill_null(0) / 10.0**places
 
 
+def duration(text: str) -> float | None:
+    """Return the duration of one text in seconds, as `seconds`."""
+    found: float | None = pl.select(seconds(pl.lit(text))).item()
+    return found
+
+
 _UNITS = {"": 1 / 1024, "K": 1.0, "M": 1024.0, "G": 1024.0**2, "T": 1024.0**3, "P": 1024.0**4, "E": 1024.0**5}
 
 
@@ -122,16 +128,16 @@ def gpus(text: pl.Expr) -> pl.Expr:
 
 def gpus_of_gres(text: pl.Expr) -> pl.Expr:
     """
-    Return the number of GPUs in a list of generic resources, as old versions of Slurm record them.
+    Return the number of GPUs in a list of generic resources, of a node or as old versions of Slurm record them.
 
     Examples
     --------
-    >>> texts = pl.Series(["gpu:2", "gpu:tesla:2,gpu:k80:1", "mic:1,gpu", "mic:1"])
+    >>> texts = pl.Series(["gpu:2", "gpu:tesla:4(S:0-1),gpu:k80:1", "mic:1,gpu:a100", "mic:1"])
     >>> texts.to_frame("t").select(gpus_of_gres(pl.col("t"))).to_series().to_list()
-    [2, 3, 1, None]
+    [2, 5, 1, None]
     """
     counts = text.str.extract_all(r"(?:^|,)gpu\b[^,(]*").list.eval(
-        pl.element().str.extract(r"(\d+)$", 1).cast(pl.Int64).fill_null(1)
+        pl.element().str.extract(r":(\d+)$", 1).cast(pl.Int64).fill_null(1)
     )
     return pl.when(counts.list.len() > 0).then(counts.list.sum())
 

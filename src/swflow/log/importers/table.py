@@ -10,7 +10,7 @@ import yaml
 
 from swflow.errors import SwflowError, require_known, suggest
 from swflow.log.importers.lines import read_text
-from swflow.log.importers.records import RECORD_COLUMNS, ImportedLog, Site, Tally, make_log, unix_seconds
+from swflow.log.importers.records import ImportedLog, Site, Tally, make_log, unix_seconds
 from swflow.log.importers.slurm import seconds
 
 #: Target columns of a mapping; other keys are ``status_values`` and ``where``.
@@ -68,12 +68,13 @@ def import_table(path: str, site: Site, mapping: str) -> ImportedLog:
         given = table[entry["column"]]
         values = _converted(given, name, entry, site, about.get("status"), places[name])
         records = records.with_columns(values.alias(TARGETS[name]))
+        if "pattern" in entry:  # a text in which it finds nothing has none of it
+            continue
         unread = given.is_not_null() & values.is_null()
         nothing = ["", "-1", "None", "nan", *(["0"] if name == "array" else [])]
         if not (given.dtype.is_temporal() or given.dtype.is_nested()):
             unread &= given.cast(pl.String).str.strip_chars().is_in(nothing).not_()
-        unread &= "pattern" not in entry  # a text in which it finds nothing has none of it
-        tally.note(records.with_columns(unread=unread), f"unreadable {name}", pl.col("unread"))
+        tally.note(records, f"unreadable {name}", pl.lit(unread))
     return make_log(_completed(records, tally), tally, site, source=path, form=f"csv ({Path(mapping).stem})")
 
 
@@ -169,19 +170,16 @@ def _converted(
             values = _extracted(values, entry["pattern"])
         is_span = values.dtype == pl.Duration
         numbers = values.dt.total_milliseconds() / 1000 if is_span else values.cast(pl.Float64, strict=False)
-        unit = entry.get("unit")
-        if name == "memory":
-            entry = {"unit": "MB", **entry}
-            numbers = numbers * (_KILOBYTES[entry["unit"]] / 1024 * entry.get("factor", 1))
-            return numbers.zip_with(numbers > 0, pl.Series([None], dtype=pl.Float64)).ceil().cast(pl.Int64)
+        unit, is_memory = entry.get("unit"), name == "memory"
         if unit is None and name in _SPANS and values.dtype == pl.String:
             given = pl.col("given")
             spelt = values.to_frame("given").select(pl.when(given.str.contains(":")).then(seconds(given)))
             numbers = spelt.to_series().fill_null(numbers)
-        factor = {**_SECONDS, **_KILOBYTES}.get(unit or "", 1.0) * entry.get("factor", 1)
-        numbers = numbers * factor
-        numbers = numbers.zip_with((numbers >= 0) & numbers.is_finite(), pl.Series([None], dtype=pl.Float64))
-        return numbers.ceil().cast(pl.Int64) if name in _COUNTS else numbers
+        of_unit = _KILOBYTES[unit or "MB"] / 1024 if is_memory else {**_SECONDS, **_KILOBYTES}.get(unit or "", 1.0)
+        numbers = numbers * (of_unit * entry.get("factor", 1))
+        is_known = numbers.is_finite() & ((numbers > 0) if is_memory else (numbers >= 0))
+        numbers = numbers.set(~is_known, None)
+        return numbers.ceil().cast(pl.Int64, strict=False) if name in (*_COUNTS, "memory") else numbers
     if name == "status":
         text = values.cast(pl.String)
         mapping = {str(key): value for key, value in (status or _STATUS).items()}
@@ -192,10 +190,10 @@ def _converted(
         if isinstance(values.dtype, pl.List):
             return values.cast(pl.List(pl.String))
         found = values.cast(pl.String).str.extract_all(r"[^\s,;:|]+")
-        return found.zip_with(found.list.len() > 0, pl.Series([None], dtype=pl.List(pl.String)))
+        return found.set(found.list.len() == 0, None)
     text = values.cast(pl.String)
     # A task id of 0 stands for a job without an array in Slurm's database.
-    return text.zip_with(text != "0", pl.Series([None], dtype=pl.String)) if name == "array" else text
+    return text.set(text == "0", None) if name == "array" else text
 
 
 def _extracted(values: pl.Series, pattern: str) -> pl.Series:
@@ -241,7 +239,6 @@ def _completed(records: pl.DataFrame, tally: Tally) -> pl.DataFrame:
     if "wait" in records.columns:
         start = pl.col("submit") + pl.col("wait")
         records = records.with_columns(start=pl.coalesce("start", start) if "start" in records.columns else start)
-        records = records.drop("wait")
     if "start" in records.columns:
         # Slurm's database has a start of 0 for these.
         never = (pl.col("start") == 0) & (pl.col("submit") > 0)
@@ -254,4 +251,4 @@ def _completed(records: pl.DataFrame, tally: Tally) -> pl.DataFrame:
     if not {"allocated_processors", "requested_processors"} & set(records.columns):
         tally.note(records, "nodes taken for processors", pl.lit(True))
         records = records.with_columns(allocated_processors=pl.col("nodes"))
-    return records.select(name for name in RECORD_COLUMNS if name in records.columns)
+    return records

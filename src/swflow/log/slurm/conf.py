@@ -2,12 +2,16 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
+import polars as pl
+
 from swflow.errors import SwflowError
+from swflow.log.importers.slurm import duration, gpus_of_gres
 
 #: Keywords that begin a line with several pairs; the others have one pair a line.
 _RECORDS = ("nodename", "partitionname", "nodeset", "downnodes", "frontendname", "switchname")
@@ -61,7 +65,6 @@ class SlurmPartition:
     name: str
     nodes: tuple[str, ...]
     options: Mapping[str, Value]
-    place: Place
 
     def text(self, option: str, default: str = "") -> str:
         """Return the text of an option of the partition."""
@@ -78,11 +81,10 @@ class SlurmConf:
     each of their values.
     """
 
-    path: Path
     options: Mapping[str, Value]
     nodes: Mapping[str, Node]
     partitions: tuple[SlurmPartition, ...]
-    records: Mapping[str, Sequence[Value]] = field(default_factory=dict)
+    records: Mapping[str, Sequence[Value]]
 
     def text(self, option: str, default: str = "") -> str:
         """Return the text of an option of the cluster."""
@@ -159,7 +161,7 @@ def read_slurm_conf(path: str | Path) -> SlurmConf:
     partitions = tuple(_partition(content, place, nodes, usable, sets) for content, place in stated)
     if not partitions:
         raise SwflowError(f"{path}: no line PartitionName=…; expected a slurm.conf with nodes and partitions")
-    return SlurmConf(path, options, usable, partitions, records)
+    return SlurmConf(options, usable, partitions, records)
 
 
 def read_file(path: Path) -> str:
@@ -199,7 +201,6 @@ _PAIR = re.compile(r"""([\w-]+)\s*[+-]?=\s*("[^"]*"|'[^']*'|[^\s"']*)\s*""")
 
 
 def _pairs(line: str, place: Place) -> list[Value]:
-    """Return the pairs of a line."""
     found, at = [], 0
     while at < len(line):
         pair = _PAIR.match(line, at)
@@ -254,24 +255,17 @@ def _node(content: Mapping[str, Value], place: Place) -> Node:
     features = [content[name].text for name in ("feature", "features") if name in content]
     return Node(
         tuple(expand_hosts(content["nodename"].text, place)), cpus, number("realmemory", 1),
-        gpus_of(content["gres"].text) if "gres" in content else 0,
+        _gpus(content["gres"].text) if "gres" in content else 0,
         number("weight", 1),
         frozenset(name for text in features for name in re.split(r"[,&|]", text) if name),
         state.split("+")[0] in ("DOWN", "DRAIN", "FAIL", "FUTURE"),
     )  # fmt: skip
 
 
-def gpus_of(gres: str) -> int:
-    """
-    Return the GPUs of a node's generic resources.
-
-    Examples
-    --------
-    >>> gpus_of("gpu:a100:4(S:0-1),gpu:2,lustre:no_consume:1"), gpus_of("gpu")
-    (6, 1)
-    """
-    found = re.findall(r"(?:^|,)\s*gpu((?::[^,:()]+)*)", re.sub(r"\([^)]*\)", "", gres), re.IGNORECASE)
-    return sum(next((int(part) for part in reversed(text.split(":")) if part.isdecimal()), 1) for text in found)
+@cache
+def _gpus(gres: str) -> int:
+    """Return the GPUs in a node's generic resources."""
+    return pl.select(gpus_of_gres(pl.lit(gres.lower()))).item() or 0
 
 
 def _members(content: Mapping[str, Value], nodes: Mapping[str, Node], place: Place) -> tuple[str, ...]:
@@ -295,7 +289,7 @@ def _partition(
     missing = [host for host in members if host not in nodes]
     if missing:
         raise SwflowError(f"{place}: partition {name}: no line NodeName={missing[0]} ({len(missing)} such nodes)")
-    return SlurmPartition(name, tuple(host for host in dict.fromkeys(members) if host in usable), content, place)
+    return SlurmPartition(name, tuple(host for host in dict.fromkeys(members) if host in usable), content)
 
 
 def seconds_of(value: Value) -> float:
@@ -311,12 +305,9 @@ def seconds_of(value: Value) -> float:
     text = value.text.strip().upper()
     if text in ("UNLIMITED", "INFINITE", "-1"):
         return float("inf")
-    found = re.fullmatch(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?", text)
+    found = None if "." in text else duration(text)
     if found is None:
         raise SwflowError(
             f"{value.place}: {value.name}={value.text}; expected a time such as 90 (minutes) or 7-0 (days)"
         )
-    days, first, second, third = (int(part) if part else 0 for part in found.groups())
-    if found[1] is not None or found[4] is not None:
-        return float(86400 * days + 3600 * first + 60 * second + third)
-    return float(60 * first + second)
+    return found

@@ -15,7 +15,7 @@ import yaml
 from swflow.errors import SwflowError
 from swflow.log.site import SITE
 from swflow.log.slurm.conf import Node, SlurmConf, SlurmPartition, Value, expand_hosts, read_slurm_conf
-from swflow.log.slurm.tables import Row, SlurmReservation, read_reservations, read_table
+from swflow.log.slurm.tables import Row, read_reservations, read_table
 from swflow.scheduling.options import SCHEDULER_PARAMETERS, in_ranges
 
 #: How options are simulated, by name.
@@ -88,21 +88,17 @@ def read_site(
     windows = [] if reservations is None else read_reservations(reservations)
     used = [] if usage is None else read_table(usage, "sshare -a -l -P", ["account", "user", "rawusage"])
     serving = _serving(slurm)
-    enforced = _enforces_limits(slurm)
-    limits = _limits(levels, members) if enforced else {}
-    obeyed = levels if enforced else []
-    has_minutes = any(_run_minutes(row) for row in (*obeyed, *(members if enforced else [])))
+    limiting = (levels, members) if _enforces_limits(slurm) else ([], [])
+    has_minutes = any(_run_minutes(row) for rows in limiting for row in rows)
     options: dict[str, Any] = _order(slurm, levels, has_minutes) | _backfill(slurm)
     options |= {"nodes": _node_groups(slurm, serving), "preemption": _preemption(slurm, levels)}
     numbers = {name: number for number, name in enumerate(serving, 1)}
     away = [[numbers[name] for name in _reserved(window) if name in numbers] for window in windows]
     options["unavailable"] = [_window(one, nodes) for one, nodes in zip(windows, away, strict=True) if nodes]
-    limits["partition"] = _partition_limits(slurm.partitions, obeyed)
-    options["limits"] = _without_empty(limits)
+    options["limits"] = _limits(slurm.partitions, *limiting)
     has_shares = "fair_share_of" in options.get("priority", {})
-    options["accounts"] = _accounts(members, has_shares) if has_shares or "group" in limits else {}
-    if has_shares:
-        _add_usage(options["accounts"], used)
+    has_accounts = has_shares or "group" in options["limits"]
+    options["accounts"] = _accounts(members, used, has_shares) if has_accounts else {}
     notes = [
         *_conf_notes(slurm, levels),
         *_row_notes("QOS", levels),
@@ -188,10 +184,6 @@ def _factor(partition: SlurmPartition, option: str) -> int:
     """Return the priority of a partition's jobs, or its tier; by default 1, as in Slurm."""
     value = partition.options.get(option) or partition.options.get("priority")
     return 1 if value is None else value.whole()
-
-
-def _raw_share(row: Row) -> int:
-    return 1 if row.text("share") == "parent" else row.whole("share") or 0
 
 
 def _backfill(slurm: SlurmConf) -> dict[str, Any]:
@@ -281,22 +273,17 @@ def _resources(node: Node, slurm: SlurmConf) -> dict[str, int]:
     return _without_empty({"gpus": node.gpus, "memory": has_memory and node.memory})
 
 
-def _partition_limits(partitions: Iterable[SlurmPartition], levels: Sequence[Row]) -> dict[str, dict[str, int]]:
-    """Return the limits of partitions: those of their QOS."""
-    qos = {row.text("name"): row for row in levels}
-    return _without_empty({one.name: _qos_limits(qos[one.text("QOS")]) for one in partitions if one.text("QOS") in qos})
-
-
 def _enforces_limits(slurm: SlurmConf) -> bool:
     """Return whether Slurm enforces the limits of QOS and associations."""
     enforced = {text.strip().lower() for text in slurm.text("AccountingStorageEnforce").split(",")}
     return not enforced.isdisjoint({"limits", "safe", "all"})
 
 
-def _limits(levels: Sequence[Row], members: Sequence[Row]) -> dict[str, Any]:
-    """Return the limits of users, accounts and QOS."""
-    of_qos = {row.text("name"): found for row in levels if (found := _qos_limits(row))}
-    return _association_limits(members) | ({"qos": of_qos} if of_qos else {})
+def _limits(partitions: Iterable[SlurmPartition], levels: Sequence[Row], members: Sequence[Row]) -> dict[str, Any]:
+    """Return the limits of users, accounts and QOS, and of partitions, which are those of their QOS."""
+    qos = _without_empty({row.text("name"): _qos_limits(row) for row in levels})
+    of_partitions = {one.name: dict(qos[one.text("QOS")]) for one in partitions if one.text("QOS") in qos}
+    return _without_empty(_association_limits(members) | {"qos": qos, "partition": of_partitions})
 
 
 def _run_minutes(row: Row) -> int | None:
@@ -314,27 +301,23 @@ def _qos_limits(row: Row) -> dict[str, int]:
     return _without_empty(limits)
 
 
-def _accounts(members: Sequence[Row], with_shares: bool) -> dict[str, dict[str, Any]]:
-    """Return the accounts, each with the one above it except the root; and with shares, also of their users."""
+def _accounts(members: Sequence[Row], used: Sequence[Row], with_shares: bool) -> dict[str, dict[str, Any]]:
+    """Return the accounts, each with the one above it except the root; with shares, also those and usage of users."""
     found: dict[str, dict[str, Any]] = {}
     for row in members:
         account, above, user = row.text("account").strip(), row.text("parname").strip(), row.text("user")
-        share = _raw_share(row)
+        share = 1 if row.text("share") == "parent" else row.whole("share") or 0
         if user and with_shares:
             found.setdefault(account, {}).setdefault("users", {})[user] = share
         elif account != "root" and not user:
             one = found.setdefault(account, {})
             one |= {"parent": above} if above not in ("", "root") else {}
             one |= {"share": share} if with_shares and share != 1 else {}
-    return found
-
-
-def _add_usage(accounts: dict[str, dict[str, Any]], used: Sequence[Row]) -> None:
-    """Add the usage of the users of each account."""
-    for row in used:
+    for row in used if with_shares else ():
         user, seconds = row.text("user").strip(), row.whole("rawusage")
         if user and seconds:
-            accounts.setdefault(row.text("account").strip(), {}).setdefault("usage", {})[user] = seconds
+            found.setdefault(row.text("account").strip(), {}).setdefault("usage", {})[user] = seconds
+    return found
 
 
 def _association_limits(members: Sequence[Row]) -> dict[str, dict[str, dict[str, int]]]:
@@ -356,21 +339,24 @@ def _association_limits(members: Sequence[Row]) -> dict[str, dict[str, dict[str,
     return limits
 
 
-def _reserved(window: SlurmReservation) -> list[str]:
+def _reserved(window: Row) -> list[str]:
     """Return the nodes of a reservation, which may have licenses only."""
-    return [] if window.nodes == "(null)" else expand_hosts(window.nodes, window.place)
+    nodes = window.text("nodes")
+    return [] if nodes == "(null)" else expand_hosts(nodes, window.place)
 
 
-def _window(window: SlurmReservation, nodes: Sequence[int]) -> dict[str, Any]:
+def _window(window: Row, nodes: Sequence[int]) -> dict[str, Any]:
     """Return the window in which the nodes of a reservation, by position, are unavailable."""
-    for text in (window.start, window.end):
+    since, until = window.text("starttime"), window.text("endtime")
+    for text in (since, until):
         try:
             datetime.fromisoformat(text)
         except ValueError:
             raise SwflowError(
-                f"{window.place}: {window.name}: {text!r}; expected a time such as 2026-01-31T08:00:00"
+                f"{window.place}: {window.text('reservationname')}: {text!r}; "
+                "expected a time such as 2026-01-31T08:00:00"
             ) from None
-    return {"from": window.start, "until": window.end, "nodes": in_ranges(nodes)}
+    return {"from": since, "until": until, "nodes": in_ranges(nodes)}
 
 
 def _conf_notes(slurm: SlurmConf, levels: Sequence[Row]) -> list[Note]:
@@ -381,20 +367,21 @@ def _conf_notes(slurm: SlurmConf, levels: Sequence[Row]) -> list[Note]:
     if not levels:
         known["PriorityWeightQOS"] = Treatment("no", "the priorities of QOS are needed: --qos", ["0"])
     parameters = slurm.options.get("schedulerparameters")
-    notes = [_note(value.name, value, known) for key, value in slurm.options.items() if key != "schedulerparameters"]
+    notes = [_note(value, known) for key, value in slurm.options.items() if key != "schedulerparameters"]
     if parameters is not None:
         for name, content in slurm.parameters().items():
-            notes.append(_note(f"SchedulerParameters.{name}", Value(name, content or "set", parameters.place), known))
+            notes.append(_note(Value(f"SchedulerParameters.{name}", content or "set", parameters.place), known))
     for key, values in slurm.records.items():
-        found = [_note(f"{keywords[key.partition('.')[0]]}.{value.name}", value, known) for value in values]
+        keyword = keywords[key.partition(".")[0]]
+        found = [_note(value._replace(name=f"{keyword}.{value.name}"), known) for value in values]
         notes.append(next((note for note in found if note.treatment is not None), found[0]))
     return notes
 
 
-def _note(name: str, value: Value, known: Mapping[str, Treatment | None]) -> Note:
-    treatment = _treatment(name, known)
+def _note(value: Value, known: Mapping[str, Treatment | None]) -> Note:
+    treatment = _treatment(value.name, known)
     is_neutral = treatment is not None and value.text.upper() in (text.upper() for text in treatment.neutral)
-    return Note(name, value.text, str(value.place), None if is_neutral else treatment)
+    return Note(value.name, value.text, str(value.place), None if is_neutral else treatment)
 
 
 def _treatment(name: str, known: Mapping[str, Treatment | None]) -> Treatment | None:
@@ -417,17 +404,15 @@ def _row_notes(kind: str, rows: Sequence[Row]) -> list[Note]:
             if column not in skipped and row.text(column) not in ("0", "00:00:00", "1.000000", "cluster"):
                 first.setdefault(column, row)
     spelled = {name.lower(): name for name in known}
-    return [
-        Note(name := spelled.get(f"{kind}.{column}".lower(), f"{kind}.{column}"), row.text(column), str(row.place),
-             _treatment(name, known))
-        for column, row in first.items()
-    ]  # fmt: skip
+    names = {column: spelled.get(f"{kind}.{column}".lower(), f"{kind}.{column}") for column in first}
+    return [_note(Value(names[column], row.text(column), row.place), known) for column, row in first.items()]
 
 
-def _window_note(window: SlurmReservation, nodes: Sequence[int]) -> Note:
-    name = "Reservation.MAINT" if "MAINT" in window.flags else "Reservation.other"
+def _window_note(window: Row, nodes: Sequence[int]) -> Note:
+    name = "Reservation.MAINT" if "MAINT" in window.text("flags").split(",") else "Reservation.other"
     treatment = _treatment(name, treatments()) if nodes else Treatment("no", "it has no node of a partition")
-    return Note(name, f"{window.name} {window.nodes} ({len(nodes)} nodes of partitions)", str(window.place), treatment)
+    text = f"{window.text('reservationname')} {window.text('nodes')} ({len(nodes)} nodes of partitions)"
+    return Note(name, text, str(window.place), treatment)
 
 
 def site_yaml(site: SlurmSite, sources: Sequence[str | Path]) -> str:

@@ -67,19 +67,7 @@ def read_table(path: str | Path, command: str, needed: Sequence[str]) -> list[Ro
     return rows
 
 
-@dataclass(frozen=True)
-class SlurmReservation:
-    """A reservation: its name, start, end and nodes as printed, and its flags."""
-
-    name: str
-    start: str
-    end: str
-    nodes: str
-    flags: tuple[str, ...]
-    place: Place
-
-
-def read_reservations(path: str | Path) -> list[SlurmReservation]:
+def read_reservations(path: str | Path) -> list[Row]:
     """Read the output of ``scontrol show res``; raise `SwflowError` if a reservation lacks its start, end or nodes."""
     path = Path(path)
     text = read_file(path)
@@ -95,11 +83,5 @@ def read_reservations(path: str | Path) -> list[SlurmReservation]:
         pairs = dict(re.findall(r"(\w+)=(\S*)", text[block.start() : end]))
         if not {"StartTime", "EndTime", "Nodes"} <= pairs.keys():
             raise SwflowError(f"{place}: {pairs['ReservationName']}: expected StartTime, EndTime and Nodes")
-        found.append(
-            SlurmReservation(
-                pairs["ReservationName"], pairs["StartTime"], pairs["EndTime"], pairs["Nodes"],
-                tuple(filter(None, pairs.get("Flags", "").split(","))),
-                place,
-            )
-        )  # fmt: skip
+        found.append(Row({name.lower(): value for name, value in pairs.items()}, place))
     return found

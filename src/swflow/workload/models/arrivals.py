@@ -114,7 +114,7 @@ def fit_daily_cycle(submit_times: np.ndarray, header: Mapping[str, list[str]]) -
     >>> bool(abs(cycle.sample(560, np.random.default_rng(1))[-1] / working_hours[-1] - 1) < 0.2)
     True
     """
-    clock = _clock_at_start(header)
+    clock = clock_at_start(header)
     local = np.asarray(submit_times, dtype=float) + clock
     first_slot, last_slot = (int(time // SECONDS_A_SLOT) for time in (local[0], local[-1]))
     seen = np.bincount(np.arange(first_slot, last_slot + 1) % SLOTS_A_WEEK, minlength=SLOTS_A_WEEK)
@@ -134,7 +134,7 @@ def fit_daily_cycle(submit_times: np.ndarray, header: Mapping[str, list[str]]) -
     )
 
 
-def _clock_at_start(header: Mapping[str, list[str]]) -> float:
+def clock_at_start(header: Mapping[str, list[str]]) -> float:
     """Return the site's local time at second 0 of a log: seconds since Monday, 0:00."""
     from swflow.log.swf import header_number, time_zone
 

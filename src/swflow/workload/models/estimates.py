@@ -54,20 +54,13 @@ TAIL_TIMES = (12.1039, -0.6026)
 OFFSETS = (0, 30, -30, 20, -20, 10, -10)
 
 
-def modal_estimates(
-    run_times: np.ndarray,
-    rng: np.random.Generator,
-    *,
-    maximum: float = DEFAULT_MAXIMUM,
-    maximum_share: float | None = None,
-) -> np.ndarray:
+def modal_estimates(run_times: np.ndarray, rng: np.random.Generator, *, maximum: float = DEFAULT_MAXIMUM) -> np.ndarray:
     """
     Generate a requested time for each job by the model of Tsafrir, Etsion and Feitelson.
 
     The estimates are seconds, never below the run time. ``maximum`` is the longest one that the machine permits, at
-    least 1 hour; the estimate of a job that ran longer is its run time. ``maximum_share`` is the share of the jobs that
-    request it, below 0.89 (default: the model's, about 0.22). The same state of the random generator gives the same
-    estimates.
+    least 1 hour; the estimate of a job that ran longer is its run time. The same state of the random generator gives
+    the same estimates.
 
     Notes
     -----
@@ -94,7 +87,7 @@ def modal_estimates(
         return np.empty(0)
     if not (np.isfinite(run_times) & (run_times >= 0)).all():
         raise SwflowError("estimates: unknown or negative run times; expected known ones; remove these jobs")
-    values, counts = estimate_histogram(len(run_times), rng, maximum=maximum, maximum_share=maximum_share)
+    values, counts = estimate_histogram(len(run_times), rng, maximum=maximum)
     longest_first = np.argsort(-run_times, kind="stable")
     run = np.minimum(run_times[longest_first], values[-1])
     dealt = np.repeat(values, counts)[::-1].copy()
@@ -106,13 +99,13 @@ def modal_estimates(
 
 
 def estimate_histogram(
-    jobs: int, rng: np.random.Generator, *, maximum: float = DEFAULT_MAXIMUM, maximum_share: float | None = None
+    jobs: int, rng: np.random.Generator, *, maximum: float = DEFAULT_MAXIMUM
 ) -> tuple[np.ndarray, np.ndarray]:
     """
     Draw the different estimates of a workload, and the number of jobs with each.
 
-    The random generator assigns the popularity of the estimates; ``maximum`` and ``maximum_share`` are as in
-    `modal_estimates`. The estimates are in seconds, from the shortest to the maximum.
+    The random generator assigns the popularity of the estimates, which are in seconds, from the shortest to the
+    ``maximum``.
 
     Notes
     -----
@@ -124,9 +117,8 @@ def estimate_histogram(
     their shares follow a power law.
 
     Simplifications: shares are rounded to whole jobs by largest remainders, while the program gives each value at least
-    1 job and then compensates. A known share of the maximum scales the other head shares, and other known shares are
-    not supported. If fewer than 20 values fit below the maximum, the ranks close up. Below 200 jobs, for which the
-    program is not designed, there is no tail.
+    1 job and then compensates. Known shares of some values are not supported. If fewer than 20 values fit below the
+    maximum, the ranks close up. Below 200 jobs, for which the program is not designed, there is no tail.
 
     Examples
     --------
@@ -138,8 +130,6 @@ def estimate_histogram(
     """
     if not HOUR <= maximum < np.inf:
         raise SwflowError(f"estimates: maximum: {maximum}; expected at least {HOUR} s")
-    if maximum_share is not None and not 0 < maximum_share < HEAD_SHARE:
-        raise SwflowError(f"estimates: maximum_share: {maximum_share}; expected a share above 0 and below {HEAD_SHARE}")
     head = _head_times(maximum)
     different = int(np.interp(jobs, *DIFFERENT_ESTIMATES) + 0.5)
     tail = _tail_times(maximum, different, head)
@@ -148,7 +138,7 @@ def estimate_histogram(
     values = np.array(head + tail, dtype=float)
     shares = np.concatenate(
         [
-            _head_shares(len(head), maximum_share)[ranks - 1] * (head_share / HEAD_SHARE),
+            _head_shares(len(head))[ranks - 1] * (head_share / HEAD_SHARE),
             rng.permutation(_tail_shares(len(tail))) * (1 - head_share),
         ]
     )
@@ -168,13 +158,11 @@ def _head_times(maximum: float) -> list[float]:
     return [float(maximum), *sorted(others)]
 
 
-def _head_shares(size: int, maximum_share: float | None) -> np.ndarray:
+def _head_shares(size: int) -> np.ndarray:
     """Return the head's shares of the jobs by popularity; they sum to `HEAD_SHARE`."""
     a, b, c = HEAD_SIZE
     others = (a * np.exp(b * np.arange(2, size + 1)) + c) / 100
-    if maximum_share is None:
-        return np.concatenate([[HEAD_SHARE - others.sum()], others])
-    return np.concatenate([[maximum_share], others * (HEAD_SHARE - maximum_share) / others.sum()])
+    return np.concatenate([[HEAD_SHARE - others.sum()], others])
 
 
 def _popularity(size: int, rng: np.random.Generator) -> np.ndarray:

@@ -162,7 +162,10 @@ def generate_lublin(
     """
     _check(jobs, processors, classes, load, estimates)
     kinds = [COMBINED] if classes == "combined" else [INTERACTIVE, BATCH]
-    points, kind_of_job = _interleave([_arrival_points(kind, jobs, rng) for kind in kinds], kinds, jobs)
+    of_kinds = [_arrival_points(kind, jobs, rng) for kind in kinds]
+    times = np.concatenate([_times_at(kind, mine) for kind, mine in zip(kinds, of_kinds, strict=True)])
+    earliest = np.argsort(times, kind="stable")[:jobs]
+    points, kind_of_job = np.concatenate(of_kinds)[earliest], earliest // jobs
     size = np.empty(jobs, dtype=np.int64)
     run_time = np.empty(jobs)
     for number, kind in enumerate(kinds):
@@ -279,7 +282,6 @@ def daily_weights(parameters: LublinParameters) -> np.ndarray:
 
 
 def _check(jobs: int, processors: int, classes: str, load: float | None, estimates: str) -> None:
-    """Raise an error if an argument is invalid."""
     if jobs < 1:
         raise SwflowError(f"lublin: jobs: {jobs}; expected at least 1")
     if processors < 1:
@@ -293,7 +295,6 @@ def _check(jobs: int, processors: int, classes: str, load: float | None, estimat
 
 
 def _listed(parameters: LublinParameters) -> str:
-    """Return all parameters in one line."""
     return ", ".join(f"{field.name} {getattr(parameters, field.name)}" for field in fields(parameters))
 
 
@@ -372,13 +373,6 @@ def points_at(cycle: np.ndarray, seconds: np.ndarray) -> np.ndarray:
     edges = np.arange(len(cycle)) * float(SECONDS_A_SLOT)
     number, rest = np.divmod(seconds, edges[-1])
     return number * cycle[-1] + np.interp(rest, edges, cycle)
-
-
-def _interleave(points: list[np.ndarray], kinds: list[LublinParameters], jobs: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the points and the classes of the first jobs, in the order of arrival."""
-    times = np.concatenate([_times_at(kind, mine) for kind, mine in zip(kinds, points, strict=True)])
-    earliest = np.argsort(times, kind="stable")[:jobs]
-    return np.concatenate(points)[earliest], earliest // jobs
 
 
 def _stretch(points: np.ndarray, kind_of_job: np.ndarray, kinds: list[LublinParameters], last: float) -> float:

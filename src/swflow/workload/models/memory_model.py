@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError
-from swflow.files.atomic import atomic_path, read_json
+from swflow.files.atomic import read_json, write_text
 from swflow.jobs.randomness import uniform_per_job
 from swflow.jobs.table import Workload, require_known
 from swflow.workload.models.fit_measures import correlation, kolmogorov_smirnov
@@ -168,8 +168,7 @@ def write_memory_model(fitted: MemoryModel, path: str | os.PathLike[str]) -> Non
         rows = [json.dumps({"memory": cell.memory.tolist(), "jobs": cell.jobs.tolist()}) for cell in cells]
         classes.append(f'  {{"up_to": {json.dumps(up_to)}, "run_time_classes": [\n   ' + ",\n   ".join(rows) + "]}")
     text = "{\n" + "".join(lines) + ' "size_classes": [\n' + ",\n".join(classes) + "\n ]\n}\n"
-    with atomic_path(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    write_text(path, text)
 
 
 def read_memory_model(path: str | os.PathLike[str]) -> MemoryModel:

@@ -1,6 +1,6 @@
 """Temporal locality: the workload model of Minh and Wolters, and its predecessor MBC-LS."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,36 +17,24 @@ REPEATS = ("fitted", "at-least-two", "printed")
 class LocalityModel:
     """The parameters fitted to a log."""
 
-    mixture: Mixture  # Gaussians of the run times; a component is a run-time label
+    run_times: Mixture  # Gaussians; a component is a run-time label
     label_repetitions: Zipf  # Z_L of the paper: lengths of the repetitions of labels
     value_repetitions: Zipf  # Z_D of the paper: lengths of the repetitions of run times
     repetition_probability: float  # p: the share of the repetitions of labels in which a run time is repeated
-    classes: np.ndarray  # classes of the job sizes, ascending
-    transition: np.ndarray  # Pr(class | label), shape (labels, classes)
+    size_classes: np.ndarray  # ascending
+    size_class_given_label: np.ndarray  # Pr(class | label), shape (labels, classes)
     sizes: Pools  # sizes of the log's jobs of each pair "label,class"
-
-    def to_dict(self) -> dict[str, object]:
-        """Return the model as JSON-compatible data."""
-        return {
-            "run_times": self.mixture.to_dict(),
-            "label_repetitions": asdict(self.label_repetitions),
-            "value_repetitions": asdict(self.value_repetitions),
-            "repetition_probability": self.repetition_probability,
-            "size_classes": self.classes.tolist(),
-            "size_class_given_label": self.transition.tolist(),
-            "sizes": self.sizes.to_dict(),
-        }
 
     @classmethod
     def from_dict(cls, content: Plain) -> "LocalityModel":
-        """Create a model from the result of `to_dict`."""
+        """Create a model from the result of `swflow.workload.models.pools.as_plain`."""
         return cls(
-            mixture=Mixture.from_dict(content["run_times"]),
+            run_times=Mixture.from_dict(content["run_times"]),
             label_repetitions=Zipf(**content["label_repetitions"]),
             value_repetitions=Zipf(**content["value_repetitions"]),
             repetition_probability=content["repetition_probability"],
-            classes=np.array(content["size_classes"], dtype=np.int64),
-            transition=np.array(content["size_class_given_label"], dtype=float),
+            size_classes=np.array(content["size_classes"], dtype=np.int64),
+            size_class_given_label=np.array(content["size_class_given_label"], dtype=float),
             sizes=Pools.from_dict(content["sizes"]),
         )
 
@@ -68,15 +56,15 @@ def fit_locality(
     mixture = fit_mixture(run_times, components=components)
     labels = mixture.classify(run_times)
     sizes = classify_sizes(processors)
-    classes, transition = class_given_label(labels, sizes, mixture.components)
+    size_classes, given_label = class_given_label(labels, sizes, mixture.components)
     keys = class_keys(labels, sizes)
     model = LocalityModel(
-        mixture=mixture,
+        run_times=mixture,
         label_repetitions=fit_zipf(repetition_lengths(labels)),
         value_repetitions=fit_zipf(repetition_lengths(run_times)),
         repetition_probability=repetition_probability(labels, run_times),
-        classes=classes,
-        transition=transition,
+        size_classes=size_classes,
+        size_class_given_label=given_label,
         sizes=pools_of(keys, np.asarray(processors, dtype=float)),
     )
     return model, keys
@@ -114,7 +102,7 @@ def generate_locality(
     labels, lengths = _label_repetitions(model, jobs, window, rng)
     repeated = _repeated(model, lengths, repeats, rng)
     job_labels = np.repeat(labels, lengths)[:jobs]  # the series CW of section 4.2
-    run_times = model.mixture.sample(job_labels, rng)[first_of_repetition(lengths, repeated)[:jobs]]
+    run_times = model.run_times.sample(job_labels, rng)[first_of_repetition(lengths, repeated)[:jobs]]
     keys = class_keys(job_labels, _draw_classes(model, job_labels, rng))
     return run_times, model.sizes.draw(keys, rng).astype(np.int64), keys
 
@@ -218,7 +206,7 @@ def _label_repetitions(
     while missing > 0:
         # whole windows, so that the result does not depend on where one draw ends and the next begins
         count = -(-int(missing / model.label_repetitions.mean + 1) // window) * window
-        drawn = rng.choice(model.mixture.components, size=count, p=model.mixture.weights) + 1
+        drawn = rng.choice(model.run_times.components, size=count, p=model.run_times.weights) + 1
         labels.append(permute_labels(drawn, window))
         lengths.append(model.label_repetitions.sample(count, rng))
         missing -= int(lengths[-1].sum())
@@ -238,7 +226,7 @@ def _repeated(model: LocalityModel, lengths: np.ndarray, repeats: str | None, rn
 
 def _draw_classes(model: LocalityModel, labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Draw a size class for every label: the second half of Algorithm 2."""
-    cumulative = np.cumsum(model.transition, axis=1)
+    cumulative = np.cumsum(model.size_class_given_label, axis=1)
     cumulative[:, -1] = 1.0
     chance = rng.random(len(labels))
-    return model.classes[(chance[:, None] >= cumulative[labels - 1]).sum(axis=1)]
+    return model.size_classes[(chance[:, None] >= cumulative[labels - 1]).sum(axis=1)]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from swflow.errors import SwflowError
-from swflow.workload.models.pools import Plain, as_plain, of_plain
+from swflow.workload.models.pools import Plain, of_plain
 
 #: Default of the largest number of components to try.
 COMPONENTS = 20
@@ -74,13 +74,9 @@ class Mixture:
             todo = todo[(run_times[todo] < self.shortest) | (run_times[todo] > self.longest)]
         return run_times
 
-    def to_dict(self) -> dict[str, object]:
-        """Return the mixture as JSON-compatible data."""
-        return as_plain(self) | {"bic": {str(components): value for components, value in self.bic.items()}}
-
     @classmethod
     def from_dict(cls, content: Plain) -> "Mixture":
-        """Create a mixture from the result of `to_dict`."""
+        """Create a mixture from its fields in a JSON file."""
         bic = {int(components): value for components, value in content["bic"].items()}
         return cls(**of_plain(content) | {"bic": bic})
 

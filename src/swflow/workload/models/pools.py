@@ -1,7 +1,7 @@
 """Pools: the values of a column for each class of a log's jobs, drawn with the log's frequencies."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,15 @@ Plain = Mapping[str, Any]
 
 def as_plain(model: Any) -> dict[str, object]:
     """Return the fields of a dataclass as JSON-compatible data, with lists instead of arrays."""
-    return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(model).items()}
+    return {part.name: _plain(getattr(model, part.name)) for part in fields(model)}
+
+
+def _plain(value: Any) -> object:
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
+    return as_plain(value) if is_dataclass(value) else value
 
 
 def of_plain(content: Plain) -> dict[str, Any]:
@@ -61,7 +69,7 @@ class Pools:
     def to_dict(self) -> dict[str, object]:
         """Return JSON-compatible data: class to [value, jobs] pairs and to the number of unknown values."""
         return {
-            name: {"values": _plain(values), "jobs": counts.tolist(), "unknown": self.unknown.get(name, 0)}
+            name: {"values": _whole(values), "jobs": counts.tolist(), "unknown": self.unknown.get(name, 0)}
             for name, (values, counts) in sorted(self.groups.items())
         }
 
@@ -114,6 +122,6 @@ def _draw(values: np.ndarray, counts: np.ndarray, chance: np.ndarray, least: np.
     return drawn if least is None else np.where(first < len(values), drawn, least)
 
 
-def _plain(values: np.ndarray) -> list[float]:
+def _whole(values: np.ndarray) -> list[float]:
     """Convert whole numbers to integers."""
     return [int(value) if float(value).is_integer() else float(value) for value in values]

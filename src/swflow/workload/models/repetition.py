@@ -6,8 +6,6 @@ import numpy as np
 def repetition_starts(series: np.ndarray) -> np.ndarray:
     """Return the positions, from 0, at which the repetitions of a series start."""
     series = np.asarray(series)
-    if not len(series):
-        return np.empty(0, dtype=np.int64)
     return np.flatnonzero(np.concatenate([[True], series[1:] != series[:-1]]))
 
 

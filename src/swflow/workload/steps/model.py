@@ -3,14 +3,14 @@
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError, suggest
-from swflow.files.atomic import atomic_path, read_json
+from swflow.files.atomic import read_json, write_text
 from swflow.jobs.machine import Machine
 from swflow.jobs.randomness import generator
 from swflow.jobs.table import Entry, Workload, log_fields, require_known
@@ -47,10 +47,6 @@ class LublinModel:
     """The model of Lublin and Feitelson with its published parameters; only the machine depends on the log."""
 
     processors: int
-
-    def to_dict(self) -> dict[str, object]:
-        """Return the model as JSON-compatible data."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -252,10 +248,7 @@ def attributes_of(workload: Workload) -> tuple[np.ndarray, np.ndarray]:
 
 def write_model(fitted: FittedModel, path: str | os.PathLike[str]) -> None:
     """Write a fitted model to a JSON file, atomically; the same model gives an identical file."""
-    plain = {name: value.to_dict() if hasattr(value, "to_dict") else value for name, value in vars(fitted).items()}
-    with atomic_path(path) as temporary:
-        content = {**_FORMAT, **plain, "history": list(fitted.history)}
-        temporary.write_text(_readable(content) + "\n", encoding="utf-8")
+    write_text(path, _readable({**_FORMAT, **as_plain(fitted), "history": list(fitted.history)}) + "\n")
 
 
 def read_model(path: str | os.PathLike[str]) -> FittedModel:
@@ -276,7 +269,6 @@ def read_model(path: str | os.PathLike[str]) -> FittedModel:
 
 
 def _check_options(model: str, arrivals: str, components: int, window: int, repeats: str) -> None:
-    """Raise an error if an option is invalid."""
     choices = (("model", model, MODELS), ("arrivals", arrivals, ARRIVALS), ("repeats", repeats, REPEATS))
     for option, value, known in choices:
         if value not in known:
