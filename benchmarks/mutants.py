@@ -276,7 +276,7 @@ def _run(mutant: Mutant | None, net: dict[str, Any]) -> None:
 
 #: What most tests import; it is imported once, before the forks.
 LIBRARIES = (
-    "_pytest.doctest", "_pytest.unittest", "duckdb", "hypothesis", "numba", "numpy", "polars", "pytest",
+    "_pytest.doctest", "_pytest.unittest", "duckdb", "hypothesis", "numba", "numpy", "ot.lp", "polars", "pytest",
     "scipy.optimize", "scipy.stats", "typer", "yaml",
 )  # fmt: skip
 

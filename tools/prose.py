@@ -26,7 +26,7 @@ EXEMPT = ("tools/prose.txt", "tools/prose.py", "tests/test_prose.py", "CHANGELOG
 #: Widest line of Markdown prose; a line with a single sentence may be wider, up to `SENTENCE`. README.md has its own.
 WIDTH, SENTENCE, README = 100, 180, 120
 #: Words of the field, and names, that codespell does not know.
-WORDS = "ake,ans,eazy,fo,hist,laf,mis,nd,notin,numer,requestor,ser,te"
+WORDS = "ake,ans,eazy,fo,hist,laf,mis,nd,notin,numer,ot,requestor,ser,te"
 
 #: A string is a text if it has two words in a row and is no SQL and no option of a command.
 TEXT = re.compile(r"[A-Za-z][a-z']* [a-z]")

@@ -104,9 +104,9 @@ def earth_movers_distance(first: np.ndarray, second: np.ndarray) -> float:
 
     The rows are deciles of the load, the columns quarters of a decade of the value. The distance is the least work that
     turns one histogram into the other: jobs moved times ground distance, which is 0.1 per row plus 0.25 per column
-    (city block): moving a job by one decade costs 1, moving it across the whole range of the load costs 0.9. With
-    such a ground distance it suffices that jobs move between adjacent cells (Ling and Okada 2007, "An efficient earth
-    mover's distance algorithm for robust histogram comparison"), a linear program that HiGHS solves exactly.
+    (city block): moving a job by one decade costs 1, moving it across the whole range of the load costs 0.9. Only the
+    excess of one histogram over the other moves: since the ground distance fulfils the triangle inequality, jobs that
+    both have in a cell can stay. The network simplex of POT solves the problem exactly.
 
     The distance is 0 if one of the histograms has no jobs.
 
@@ -120,20 +120,19 @@ def earth_movers_distance(first: np.ndarray, second: np.ndarray) -> float:
     if not first.sum() or not second.sum():
         return 0.0
     excess = first / first.sum() - second / second.sum()
-    if not excess.any():
+    if np.abs(excess).max() < 1e-12:
         return 0.0
-    from scipy.optimize import linprog  # the import takes 0.4 s
-    from scipy.sparse import csr_array
+    from ot.lp import emd2  # the import takes 1 s
 
-    cells = np.arange(excess.size).reshape(excess.shape)
-    above, below = cells[:-1].ravel(), cells[1:].ravel()
-    left, right = cells[:, :-1].ravel(), cells[:, 1:].ravel()
-    source, target = np.concatenate([above, below, left, right]), np.concatenate([below, above, right, left])
-    step = np.repeat([_LOAD_STEP, _VALUE_STEP], [2 * above.size, 2 * left.size])
-    flow, one = np.arange(step.size), np.ones(step.size)
-    leaving = csr_array((one, (source, flow)), (cells.size, step.size))
-    arriving = csr_array((one, (target, flow)), (cells.size, step.size))
-    return round(float(linprog(step, A_eq=leaving - arriving, b_eq=excess.ravel()).fun), 12)
+    more, less = np.argwhere(excess > 0), np.argwhere(excess < 0)
+    far = _LOAD_STEP * np.abs(more[:, None, 0] - less[None, :, 0])
+    far = far + _VALUE_STEP * np.abs(more[:, None, 1] - less[None, :, 1])
+    supply, demand = excess[excess > 0], -excess[excess < 0]
+    work = emd2(
+        supply / supply.sum(), demand / demand.sum(), far, numItermax=10_000_000, center_dual=False,
+        check_marginals=False,
+    )  # fmt: skip
+    return round(float(work * supply.sum()), 12)
 
 
 def equal_shape(first: np.ndarray, second: np.ndarray, step: int) -> list[np.ndarray]:
