@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[1]
 EMPTY = 'rule all:\n    output: "x"\n    shell: "touch x"\n'
 
 #: A scheduler of one study, and an edit that changes its schedule.
-EDITED = "easy-sessions: {order: fcfs, backfill: easy, feedback: sessions}"
+EDITED = "{title: EASY with feedback by sessions, order: fcfs, backfill: easy, feedback: sessions}"
 
 
 def seconds(folder: Path, cache: Path, *command: str) -> float:
