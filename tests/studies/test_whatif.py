@@ -417,6 +417,7 @@ def test_metrics_of_several_schedulers_are_printed_side_by_side(log, capfd):
         (["whatif", "log.swf", "--scheduler", "eazy"], "--scheduler 'eazy': "),
         (["whatif", "log.swf", "--processors", "cpu=+20%"], "--processors cpu=+20%: site has no partitions"),
         (["whatif", "log.swf", "--partition", "cpu"], "--partition 'cpu': expected PARTITION=PROCESSORS"),
+        (["whatif", "log.swf", "--machine-resource", "gpus"], "--machine-resource 'gpus': expected NAME=UNITS"),
         (["whatif", "log.swf", "--partition", "cpu=4"], "--partition: the log has no partition 'cpu'"),
         (["whatif", "log.swf", "--scheduler", "a: {ordr: sjf}"], "ordr"),
         (["whatif", "log.swf", "--scheduler", "easy", "--scheduler", "easy"], "easy: duplicate name"),

@@ -30,12 +30,14 @@ def published_tables() -> dict[str, pl.DataFrame]:
     """
     Return the tables of the database with the statements of the papers, by their names.
 
-    ``published`` is the result of `published_values`. ``trends`` are those that the papers report: pairs of figures of
-    which one is lower, that of the workload that ends with ``lower_step``, under ``lower_scheduler``. ``reading_parts``
-    are other readings of a paper, ``conventions`` the conventions that all papers leave open. In the rows that are
-    compared, ``ours`` replaces the value of ``published``. ``part`` is the replaced part: ``step`` (the last of the
-    workload, removed if ``ours`` is null, added to workloads without steps if ``published`` is null), ``scheduler``,
-    ``figure`` of a reading, or ``log`` of a convention.
+    - ``published``: the result of `published_values`.
+    - ``trends``: pairs of figures of which the papers report that one is lower, namely that of the workload that ends
+      with ``lower_step``, under ``lower_scheduler``.
+    - ``reading_parts``: other readings of a paper, one replacement per row. In the rows of the paper, the value in
+      column ``ours`` stands for the value in column ``published``. The column ``part`` states what is replaced: the
+      ``scheduler``, the ``figure``, or the last ``step`` of the workload. A step is removed if ``ours`` is null, and
+      added to workloads without steps if ``published`` is null.
+    - ``conventions``: the same for the conventions that all papers leave open; ``part`` may also be the ``log``.
 
     Examples
     --------
