@@ -123,14 +123,15 @@ def load(
                 _fill_replicates(connection)
                 for view in _VIEWS:
                     connection.execute(view)
+                connection.execute("CREATE TEMP TABLE medians AS FROM main.medians")  # many queries of claims read it
+                connection.execute(COVERAGE)
                 _fill_outcomes(connection, update, computed, progress)
                 _fill_fairness_and_fidelity(connection, computed)
                 _fill_comparisons(connection, [row for rows in computed.compared for row in rows])
                 _insert(connection, "claims", check_claims(connection))
                 rows = [(*part, digest) for part, digest in sorted(inputs.contents.items())]
                 _insert(connection, "contents", pl.DataFrame(rows, ["kind", "name", "digest"], orient="row"))
-                names = connection.execute("SELECT table_name FROM duckdb_tables() ORDER BY ALL").fetchall()
-                counts = {name: connection.table(f'"{name}"').shape[0] for (name,) in names}
+                counts = _row_counts(connection)
         except duckdb.Error as error:
             raise SwflowError(f"load: {database}: {reason_of(error)}") from error
         finally:
@@ -140,7 +141,7 @@ def load(
 
 #: The views, and the tables that are made from other tables, in an order in which each finds what it reads.
 _VIEWS = (
-    MEDIANS, DRAWS, CELLS, READINGS, REPRODUCTION, COVERAGE, DRAW_MACROS, TREND_CHECKS, CONVENTION_VALUES, SENSITIVITY,
+    MEDIANS, DRAWS, CELLS, READINGS, REPRODUCTION, DRAW_MACROS, TREND_CHECKS, CONVENTION_VALUES, SENSITIVITY,
     DIFFERENCES, GAPS, LEADERBOARD,
 )  # fmt: skip
 
@@ -317,21 +318,19 @@ def _fill_comparisons(connection: duckdb.DuckDBPyConnection, compared: Rows) -> 
 
 def _fill_replicates(connection: duckdb.DuckDBPyConnection) -> None:
     """Summarize every figure over the replicates: mean, median, deviation, and Student's 95 % confidence interval."""
-    rows = connection.execute(
-        """SELECT recipe, log, scheduler, figure AS measure, value
+    names, value = ["recipe", "log", "scheduler", "measure"], pl.col("value")
+    values = _read(
+        connection,
+        """SELECT recipe, log, scheduler, figure AS measure, value::DOUBLE AS value
         FROM figures JOIN (
             SELECT workload, recipe, log, replicate FROM workloads
             UNION SELECT workload, recipe, split_part(source, '+', 1), replicate FROM sweeps
         ) USING (workload) WHERE replicate IS NOT NULL AND value IS NOT NULL
-        ORDER BY recipe, log, scheduler, measure, replicate, value"""
-    ).fetchall()
-    names = ["recipe", "log", "scheduler", "measure"]
-    types = dict.fromkeys(names, pl.String()) | {"value": pl.Float64()}
-    value = pl.col("value")
-    summary = (  # sorted by replicate, so that sums have the same last digits for any set of runs
-        pl.DataFrame(rows, types, orient="row")
-        .group_by(names, maintain_order=True)
-        .agg(replicates=value.len().cast(pl.Int64), mean=value.mean(), median=value.median(), deviation=value.std())
+        ORDER BY recipe, log, scheduler, measure, replicate, value""",
+    )
+    # Sorted by replicate, so that sums have the same last digits for any set of runs.
+    summary = values.group_by(names, maintain_order=True).agg(
+        replicates=value.len().cast(pl.Int64), mean=value.mean(), median=value.median(), deviation=value.std()
     )
     quantiles = {count: student(count - 1) for count in summary["replicates"].unique() if count > 1}
     half = pl.col("replicates").replace_strict(quantiles, default=None, return_dtype=pl.Float64) * pl.col("deviation")
@@ -375,6 +374,20 @@ class _Inserted:
             files = f"{self.files[0][0]} to {self.files[-1][0]}"
             raise SwflowError(f"{files}: {inserted:,} rows instead of {self.rows:,}; make these files again")
         self.files, self.rows = [], 0
+
+
+def _row_counts(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
+    """Return the number of rows of each table."""
+    names = connection.execute("SELECT table_name FROM duckdb_tables() WHERE NOT temporary ORDER BY ALL").fetchall()
+    return {name: connection.table(f'"{name}"').shape[0] for (name,) in names}
+
+
+def _read(connection: duckdb.DuckDBPyConnection, sql: str) -> pl.DataFrame:
+    """Return the rows of a query through a temporary Parquet file, which is much faster than row by row."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "rows.parquet"
+        connection.sql(sql).write_parquet(str(file))
+        return pl.read_parquet(file)
 
 
 def _insert(
