@@ -187,11 +187,7 @@ def _numbers(part: Any) -> list[Any]:
     return [value for one in part for value in _numbers(one)] if isinstance(part, list) else [part]
 
 
-@pytest.mark.parametrize(
-    "kind",
-    ["heatmap", "bubbles", "difference", "timeline", "waits", "distributions", "arrivals", "composition",
-     "offered-load"],
-)  # fmt: skip
+@pytest.mark.parametrize("kind", ["heatmap", "bubbles", "difference"])
 def test_figures_in_parts_equal_figures_of_the_whole(database: Path, kind: str, request: pytest.FixtureRequest) -> None:
     whole = draw(kind, database, log="small", interactive=True)
     request.getfixturevalue("small_parts")

@@ -17,7 +17,7 @@ from swflow.analysis.heatmap import BINS_PER_DECADE, LOAD_BINS, Heatmap
 from swflow.analysis.metrics import Middle
 from swflow.analysis.moldable import CHECKED, model_checks
 from swflow.analysis.resampling import WEEK
-from swflow.analysis.timeline import interval_means, interval_means_of_sums
+from swflow.analysis.timeline import interval_means
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
 from swflow.workload.steps.moldable import draw_parameters
@@ -375,7 +375,7 @@ def test_estimates_at_their_boundaries():
 # -- time
 
 
-def test_means_of_intervals_from_sums_equal_those_of_items():
+def test_means_of_intervals_are_the_areas_of_items():
     rng = np.random.default_rng(4)
     for _ in range(20):
         start, weight = rng.integers(-20, 60, 12).astype(float), rng.integers(1, 5, 12).astype(float)
@@ -385,11 +385,6 @@ def test_means_of_intervals_from_sums_equal_those_of_items():
             for low, high in itertools.pairwise(edges)
         ]
         assert interval_means(start, end, weight, edges) == pytest.approx(expected)
-        sums = []
-        for times in (start, end):
-            place = np.searchsorted(edges, times, side="right")
-            sums.append([np.bincount(place, value, edges.size + 1) for value in (weight, weight * (times - edges[0]))])
-        assert interval_means_of_sums(*map(tuple, sums), edges) == pytest.approx(expected)
 
 
 def test_the_middle_of_a_log_excludes_days_or_jobs():

@@ -22,9 +22,13 @@ from swflow.figures.differences import MOST_PAIRS
 from swflow.figures.styles import run_styles
 from swflow.figures.sweeps import sweep_chart
 from swflow.files.query import query
+from swflow.jobs.machine import Machine
+from swflow.jobs.randomness import generator
 from swflow.jobs.table import read_workload, write_workload
 from swflow.studies.plan import plan_studies
 from swflow.studies.runs import simulate_all
+from swflow.workload.clean import clean
+from swflow.workload.models.lublin import generate_lublin
 from swflow.workload.steps.intensify import intensify
 
 
@@ -124,6 +128,8 @@ def test_a_load_curve_joins_the_workloads_of_one_family(tmp_path):
     spec = draw("load-curve", tmp_path / "d.duckdb", log="A")
     assert errors_of(spec) == []
     (rows,) = spec["datasets"].values()
+    lines = ["load easy", "load-run-times easy", "load fcfs", "load-run-times fcfs"]
+    assert list(dict.fromkeys(row["r"] for row in rows)) == lines  # in no order of threads
     assert {name: [row["w"] for row in rows if row["r"] == name] for name in {row["r"] for row in rows}} == {
         "load easy": ["A+load-0.5", "A", "A+load-2"],
         "load fcfs": ["A+load-0.5", "A", "A+load-2"],
@@ -211,6 +217,53 @@ def test_the_schema_has_all_kinds_of_figures():
     assert tuple(study["figures"]["items"]["enum"]) == KINDS
     for split, good in (({"wide": "processors > 3"}, True), ("queue_id", True), ({"a=b": "x"}, False), ("a b", False)):
         assert jsonschema.Draft202012Validator(study["split"]).is_valid(split) == good
+
+
+def test_a_timeline_has_the_means_of_its_intervals(database):
+    spec = draw("timeline", database, runs=["A/fcfs", "A/easy"])
+    ((first, last),) = query(database, "SELECT min(submit_time), max(end_time) FROM outcomes WHERE workload = 'A'")[1]
+    edges = np.linspace(first, last, 161)
+    for row in spec["datasets"]["data-0"]:
+        _, rows = query(
+            database,
+            f"SELECT submit_time, start_time, end_time, processors FROM outcomes WHERE run = 'A/{row['r']}'",
+        )
+        submit, start, end, width = np.array(rows).T
+
+        def means(begin, until, weight):
+            inside = np.minimum(until[:, None], edges[1:]) - np.maximum(begin[:, None], edges[:-1])
+            return (weight[:, None] * np.maximum(inside, 0)).sum(axis=0) / np.diff(edges)
+
+        assert row["days"] == pytest.approx((edges[1:] + edges[:-1]) / 2 / 86_400, rel=1e-3)
+        assert row["utilization"] == pytest.approx(means(start, end, width) / 32, rel=1e-3, abs=1e-6)
+        assert row["queue"] == pytest.approx(means(submit, start, np.ones(len(rows))), rel=1e-3, abs=1e-6)
+
+
+def test_mean_waits_are_those_of_the_jobs_of_each_class(tmp_path):
+    fields, database = generate_lublin(300, 32, generator(1, "A"), load=0.9, users=True), tmp_path / "d.duckdb"
+    write_workload(clean(fields, Machine.of(32), name="A"), tmp_path / "A.parquet")
+    simulate_all(tmp_path / "A.parquet", SCHEDULERS, tmp_path / "A")
+    load([tmp_path / "A"], database)
+    spec = draw("waits", database, runs=["A/fcfs"])
+    _, jobs = query(
+        database,
+        "SELECT o.processors, o.run_time, j.user_id, o.wait_time FROM outcomes o JOIN jobs j USING (workload, job_id) "
+        "WHERE o.run = 'A/fcfs'",
+    )
+    bounds = {"< 1 min": 60, "1–10 min": 600, "10–60 min": 3600, "1–6 h": 6 * 3600, "6–24 h": 86_400}
+    by_class: dict[str, dict[str, list[float]]] = {"data-0": {}, "data-1": {}, "data-2": {}}
+    for processors, run_time, user, wait in jobs:
+        size = next(2**power for power in range(20) if processors <= 2**power)
+        label = f"{size}" if size < 3 else f"{size // 2 + 1}–{size}"
+        long = next((name for name, bound in bounds.items() if run_time < bound), "≥ 1 d")
+        for data, name in zip(by_class, (label, long, str(user)), strict=True):
+            by_class[data].setdefault(name, []).append(wait)
+    for data, waits in by_class.items():
+        rows = spec["datasets"][data]
+        most = sorted((len(some) for some in waits.values()), reverse=True)[: 10 if data == "data-2" else None]
+        assert sorted((row["n"] for row in rows), reverse=True) == most
+        for row in rows:
+            assert row["n"] == len(waits[row["c"]]) and row["s"] == pytest.approx(np.mean(waits[row["c"]]), rel=1e-4)
 
 
 def test_a_linear_axis_starts_at_zero(database):

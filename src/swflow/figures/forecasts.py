@@ -7,7 +7,7 @@ import duckdb
 import polars as pl
 
 from swflow.errors import SwflowError
-from swflow.figures.parts import FigureData, Spec, beside, finished_figure, tip
+from swflow.figures.parts import FigureData, Spec, beside, finished_figure, layered, tip
 from swflow.figures.provenance import RecordedConnection, recorded_figure
 from swflow.figures.styles import BLACK, BLUE, GREEN, ORANGE
 
@@ -80,7 +80,7 @@ def _reliability(data: FigureData, rows: pl.DataFrame, colour: alt.Color) -> Any
         circles = alt.Chart(data.add(groups.to_dicts())).mark_point(size=22, opacity=0.6)
         layers.append(circles.encode(**encoding))
     layers.append(alt.Chart(data.add(whole.to_dicts())).mark_line(strokeWidth=1.6, point=True).encode(**encoding))
-    return alt.layer(*layers).properties(width=260, height=240, title="reliability")
+    return layered(*layers, width=260, height=240, title="reliability")
 
 
 def _weeks(data: FigureData, rows: pl.DataFrame, colour: alt.Color) -> Any:
@@ -98,4 +98,4 @@ def _weeks(data: FigureData, rows: pl.DataFrame, colour: alt.Color) -> Any:
             axis=alt.Axis(title="week of the log", tickMinStep=1, tickCount=8),
         )  # fmt: skip
         layers.append(line.encode(x=along, y=upright, color=colour, tooltip=tips))
-    return alt.layer(*layers).properties(width=420, height=240, title="coverage over time")
+    return layered(*layers, width=420, height=240, title="coverage over time")

@@ -46,6 +46,17 @@ _TIME_UNITS = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 NUMBER_LABEL = "datum.value >= 10000 ? format(datum.value, '.3~s') : format(datum.value, ',.3~r')"
 
+#: The configuration and the title of every figure.
+_CONFIG: Spec = {
+    "font": FONT,
+    "view": {"continuousWidth": 300, "continuousHeight": 300, "stroke": "#888888"},
+    "axis": {"grid": False, "domainColor": "#888888", "tickColor": "#888888", "labelFontSize": 10, "titleFontSize": 11,
+             "titleFontWeight": "normal"},
+    "title": {"fontSize": 12, "subtitleFontSize": 10, "subtitleColor": "#444444", "anchor": "start", "frame": "group"},
+    "legend": {"titleFontSize": 10, "labelFontSize": 10, "titleFontWeight": "normal"},
+}  # fmt: skip
+_TITLE: Spec = {"anchor": "start", "frame": "bounds", "fontSize": 15, "offset": 10}
+
 #: Options of an axis that align the columns of all rows, and draw the axis over the cells.
 OVER_CELLS: Spec = {"minExtent": 38, "zindex": 1}
 
@@ -126,6 +137,11 @@ def beside(*charts: Any, spacing: int, data: alt.NamedData | None = None, **scal
     return row
 
 
+def layered(*charts: Any, **properties: Any) -> Spec:
+    """Draw charts over each other, each with its data, joined as dictionaries like the charts of `beside`."""
+    return {"layer": [_part(chart) for chart in charts], **properties}
+
+
 def _part(chart: Any, data: alt.NamedData | None = None) -> Spec:
     """Return a chart as a part of a figure, with optional data, and with ``datasets`` if it has its own data."""
     if isinstance(chart, dict):
@@ -140,26 +156,16 @@ def finished_figure(
     data: FigureData, rows: Sequence[Any], title: str, caption: str, more: str = "", subtitle: str = ""
 ) -> Spec:
     """Stack the rows, and store title and caption in the specification."""
-    frame = (
-        alt.vconcat(spacing=16)
-        .resolve_scale(color="independent", strokeDash="independent")
-        .properties(
-            title=alt.TitleParams(
-                title, subtitle=subtitle or [], anchor="start", frame="bounds", fontSize=15, offset=10
-            ),
-            usermeta={"title": title, "caption": f"{caption} {more}".strip(),
-                      "embedOptions": {"actions": False}},
-        )
-        .configure(font=FONT)
-        .configure_view(stroke="#888888")
-        .configure_axis(grid=False, domainColor="#888888", tickColor="#888888", labelFontSize=10, titleFontSize=11,
-                        titleFontWeight="normal")
-        .configure_title(fontSize=12, subtitleFontSize=10, subtitleColor="#444444", anchor="start", frame="group")
-        .configure_legend(titleFontSize=10, labelFontSize=10, titleFontWeight="normal")
-    )  # fmt: skip
-    spec: Spec = frame.to_dict(validate=False)
-    spec["vconcat"] = [_part(row) for row in rows]
-    spec["datasets"] = dict(data)
+    spec: Spec = {
+        "$schema": alt.SCHEMA_URL,
+        "config": _CONFIG,
+        "title": _TITLE | {"text": title, "subtitle": subtitle or []},
+        "usermeta": {"title": title, "caption": f"{caption} {more}".strip(), "embedOptions": {"actions": False}},
+        "vconcat": [_part(row) for row in rows],
+        "spacing": 16,
+        "resolve": {"scale": {"color": "independent", "strokeDash": "independent"}},
+        "datasets": dict(data),
+    }
     params: dict[str, Spec] = {}
     for panel in [panel for row in spec["vconcat"] for panel in row.get("hconcat", [row])]:
         spec["datasets"] |= panel.pop("datasets", {})

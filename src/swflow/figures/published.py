@@ -4,7 +4,7 @@ import altair as alt
 
 from swflow.database.schema import Rows
 from swflow.errors import SwflowError
-from swflow.figures.parts import FigureData, Spec, finished_figure, tip
+from swflow.figures.parts import FigureData, Spec, finished_figure, layered, tip
 from swflow.figures.request import Request
 from swflow.figures.styles import BLUE, GREEN, ORANGE, VERMILION
 from swflow.files.query import fetched
@@ -69,7 +69,7 @@ def draw_published(request: Request) -> Spec:
             tooltip=tips,
         )
     )
-    chart = alt.layer(band, line, dots).properties(width=620, height=alt.Step(20))
+    chart = layered(band, line, dots, width=620, height={"step": 20})
     title = f"{request.title}: simulated and published values"
     return finished_figure(data, [chart], title, PUBLISHED_CAPTION)
 

@@ -9,7 +9,6 @@ import polars as pl
 
 from swflow.errors import SwflowError
 from swflow.files.query import fetched
-from swflow.jobs import table as tables
 from swflow.names import log_of
 
 
@@ -74,16 +73,6 @@ def describe(connection: duckdb.DuckDBPyConnection, table: str) -> dict[str, str
 def in_jobs(connection: duckdb.DuckDBPyConnection, name: str) -> bool:
     """Return whether table ``jobs`` has a column, which a step may have added."""
     return name in describe(connection, "jobs")
-
-
-def is_large(connection: duckdb.DuckDBPyConnection, runs: Sequence[str] = (), workload: str = "") -> bool:
-    """Return whether a run or workload has too many jobs to read at once, so that the database must aggregate."""
-    sql = "SELECT max(jobs) FROM metrics WHERE run IN (SELECT unnest($runs))"
-    values: dict[str, object] = {"runs": list(runs)}
-    if workload:
-        sql, values = "SELECT jobs FROM workloads WHERE workload = $workload", {"workload": workload}
-    ((jobs,),) = connection.execute(sql, values).fetchall()
-    return (jobs or 0) > tables.MOST_AT_ONCE
 
 
 def frame(connection: duckdb.DuckDBPyConnection, sql: str, run: str) -> pl.DataFrame:

@@ -9,7 +9,7 @@ import altair as alt
 import numpy as np
 import polars as pl
 
-from swflow.analysis.timeline import interval_means, interval_means_of_sums
+from swflow.analysis.timeline import interval_means
 from swflow.errors import SwflowError
 from swflow.figures.parts import (
     MORE_TIME_TICKS,
@@ -22,11 +22,12 @@ from swflow.figures.parts import (
     beside,
     finished_figure,
     human_time,
+    layered,
     log_axis,
     rounded,
     tip,
 )
-from swflow.figures.request import Request, frame, is_large
+from swflow.figures.request import Request, frame
 from swflow.figures.styles import Style, line_encodings, run_styles
 from swflow.names import steps_of
 
@@ -86,8 +87,7 @@ def draw_timeline(request: Request) -> Spec:
     """Draw utilization and queue length over time, one line per run."""
     runs, styles = _shown(request)
     sizes = dict(request.connection.execute("SELECT run, processors FROM runs").fetchall())
-    means = _means_of_many if is_large(request.connection, runs) else _means
-    edges, found = means(request, runs)
+    edges, found = _means(request, runs)
     days = (edges[:-1] + edges[1:]) / 2 / 86_400
     half = float(days[1] - days[0]) / 2
     data, names = FigureData(), list(styles)
@@ -133,63 +133,34 @@ def draw_timeline(request: Request) -> Spec:
     return finished_figure(data, [strips, lines], f"{request.title}: machine and queue over time", TIMELINE_CAPTION)
 
 
-def _edges(first: float, last: float) -> np.ndarray:
-    return np.linspace(first, last if last > first else first + 1.0, INTERVALS + 1)
-
-
 def _means(request: Request, runs: Sequence[str]) -> tuple[np.ndarray, list[tuple[np.ndarray, np.ndarray]]]:
     """Return the edges of the intervals and, per run, the mean numbers of busy processors and of waiting jobs."""
-    tables = [_columns(request, run, "submit_time", "start_time", "end_time", "processors") for run in runs]
-    first = min(float(table["submit_time"].min() or 0.0) for table in tables)  # type: ignore[arg-type]
-    last = max(float(table["end_time"].max() or 0.0) for table in tables)  # type: ignore[arg-type]
-    edges = _edges(first, last)
+    ((first, last),) = request.connection.execute(
+        """SELECT coalesce(min(submit_time), 0), coalesce(max(end_time), 0) FROM outcomes
+        WHERE run IN (SELECT unnest($runs))""",
+        {"runs": runs},
+    ).fetchall()
+    edges = np.linspace(first, last if last > first else first + 1.0, INTERVALS + 1)
     found = []
-    for table in tables:
+    for run in runs:
+        table = _columns(request, run, "submit_time", "start_time", "end_time", "processors")
         submit, start, end, processors = (column.to_numpy() for column in table)
         queue = interval_means(submit, start, np.ones(len(submit)), edges)
         found.append((interval_means(start, end, processors, edges), queue))
     return edges, found
 
 
-def _means_of_many(request: Request, runs: Sequence[str]) -> tuple[np.ndarray, list[tuple[np.ndarray, np.ndarray]]]:
-    """Return the result of `_means`, computed from sums per interval."""
-    query = request.connection.execute
-    sql = "SELECT min(submit_time), max(end_time) FROM outcomes WHERE run IN (SELECT unnest($runs))"
-    ((first, last),) = query(sql, {"runs": runs}).fetchall()
-    edges = _edges(first, last)
-
-    def come(run: str, time: str, weight: str) -> tuple[np.ndarray, np.ndarray]:
-        rows = query(
-            f"""SELECT greatest(0, least({INTERVALS + 1}, floor(({time} - $first) / $width) + 1))::BIGINT AS part,
-                fsum({weight}), fsum({weight} * ({time} - $first)) FROM outcomes WHERE run = $run GROUP BY part""",
-            {"run": run, "first": first, "width": float(edges[1] - edges[0])},
-        ).fetchall()
-        sums = np.zeros((2, INTERVALS + 2))
-        for part, mass, moment in rows:
-            sums[:, part] = mass, moment
-        return sums[0], sums[1]
-
-    found = []
-    for run in runs:
-        submitted = come(run, "submit_time", "1")
-        begun, queued_until = (come(run, "start_time", weight) for weight in ("processors", "1"))
-        busy = interval_means_of_sums(begun, come(run, "end_time", "processors"), edges)
-        found.append((busy, interval_means_of_sums(submitted, queued_until, edges)))
-    return edges, found
-
-
 def draw_waits(request: Request) -> Spec:
     """Draw mean waits (s) by processors, by run time, and by user: one panel per classification, one line per run."""
     runs, styles = _shown(request)
-    columns = "o.processors, o.run_time, o.wait_time"
-    if is_large(request.connection, runs):
-        bound = RUN_TIME_BOUND.replace("run_time", "o.run_time")
-        columns = f"o.processors, {bound} AS run_time, avg(o.wait_time) AS wait_time, count(*) AS jobs"
+    bound = RUN_TIME_BOUND.replace("run_time", "o.run_time")
     frames = [
         frame(
             request.connection,
-            f"""SELECT {columns}, CAST(j.user_id AS VARCHAR) AS user_id FROM outcomes o
-            JOIN jobs j USING (workload, job_id) WHERE o.run = $run{" GROUP BY ALL" if "count" in columns else ""}""",
+            f"""SELECT o.processors, {bound} AS run_time, CAST(j.user_id AS VARCHAR) AS user_id,
+                favg(o.wait_time) AS wait_time, count(*) AS jobs
+            FROM outcomes o JOIN jobs j USING (workload, job_id) WHERE o.run = $run
+            GROUP BY 1, 2, j.user_id""",
             run,
         )
         for run in runs
@@ -197,8 +168,6 @@ def draw_waits(request: Request) -> Spec:
     tables = pl.concat([table.with_columns(run=pl.lit(name)) for name, table in zip(styles, frames, strict=True)])
     if tables.is_empty():
         raise SwflowError("figure: waits: the runs have no jobs")
-    if "jobs" not in tables.columns:
-        tables = tables.with_columns(jobs=1)
     classes = {
         "processors": _mean_waits(with_size_class(tables)),
         "run time": _mean_waits(with_run_time_class(tables)),
@@ -235,7 +204,7 @@ def draw_waits(request: Request) -> Spec:
         key = not panels
         line = chart.mark_line(strokeWidth=1.2, opacity=0.6).encode(**_run_lines(styles, key))
         points = chart.mark_point(filled=True, size=34, opacity=1).encode(**_run_lines(styles, key, dashes=False))
-        panels.append(alt.layer(line, points).properties(width=_PANEL[0] - 70, height=_PANEL[1]))
+        panels.append(layered(line, points, width=_PANEL[0] - 70, height=_PANEL[1]))
     title = f"{request.title}: mean waits by class of job"
     return finished_figure(data, [_side_by_side(panels)], title, WAITS_CAPTION)
 
@@ -244,11 +213,10 @@ def draw_distributions(request: Request) -> Spec:
     """Draw distribution functions of waits (s) and bounded slowdowns, one line per run."""
     runs, styles = _shown(request)
     curves: dict[str, dict[str, np.ndarray]] = {"wait_time": {}, "bounded_slowdown": {}}
-    for measure, quantiles in curves.items():
-        for run, name in zip(runs, styles, strict=True):
-            values = _columns(request, run, measure)[measure].drop_nulls().to_numpy()
-            if values.size:
-                quantiles[name] = np.quantile(values, _SHARES)
+    for run, name in zip(runs, styles, strict=True):
+        for column in _columns(request, run, *curves):
+            if column.count():
+                curves[column.name][name] = np.quantile(column.drop_nulls().to_numpy(), _SHARES)
     if not all(curves.values()):
         raise SwflowError("figure: distributions: the runs have no jobs")
     data = FigureData()
@@ -293,7 +261,7 @@ def draw_load_curve(request: Request) -> Spec:
             area / nullif(processors * (last_submit_time - first_submit_time), 0) AS offered_load
         FROM metrics m JOIN workloads USING (workload)
         JOIN (SELECT workload, fsum(processors * run_time) AS area FROM jobs GROUP BY workload) USING (workload)
-        WHERE list_contains($runs, run) ORDER BY offered_load, m.workload""",
+        WHERE list_contains($runs, run) ORDER BY offered_load, m.workload, scheduler""",
         {"runs": [run["run"] for run in request.runs]},
     ).fetchall()
     points = [row for row in rows if row[-1] is not None]
@@ -337,10 +305,12 @@ def draw_load_curve(request: Request) -> Spec:
             )
         )
         panels.append(
-            alt.layer(
+            layered(
                 base.mark_line(strokeWidth=1.5).encode(**_run_lines(styles, seconds)),
                 base.mark_point(size=42, filled=True, opacity=1).encode(**_run_lines(styles, seconds, dashes=False)),
-            ).properties(width=_PANEL[0] + 40, height=_PANEL[1])
+                width=_PANEL[0] + 40,
+                height=_PANEL[1],
+            )
         )
     title = f"{request.title}: performance against the offered load"
     return finished_figure(data, [_side_by_side(panels)], title, LOAD_CURVE_CAPTION)

@@ -21,6 +21,7 @@ from swflow.figures.parts import (
     beside,
     finished_figure,
     human_time,
+    layered,
     time_axis,
     tip,
 )
@@ -210,9 +211,9 @@ def sweep_chart(
                 "line:N", scale=alt.Scale(domain=lines, range=colours), legend=key if first and last else None
             )
             part = rows.filter(scheduler=scheduler, measure=measure)
-            panel = alt.layer(*_sweep_layers(data, part, axes, colour, tips if interactive else ()))
+            layers = _sweep_layers(data, part, axes, colour, tips if interactive else ())
             heading = {"title": scheduler} if first else {}
-            panels.append(panel.properties(width=_SIZE[0], height=_SIZE[1], **heading))
+            panels.append(layered(*layers, width=_SIZE[0], height=_SIZE[1], **heading))
         charts.append(beside(*panels, spacing=14, color="independent"))
     marks = "Dashed: the source." + (" Diamonds: published." if "published" in rows["kind"] else "")
     return finished_figure(data, charts, title, SWEEP_CAPTION, subtitle=marks)

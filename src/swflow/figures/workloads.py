@@ -14,8 +14,8 @@ import polars as pl
 from swflow.analysis.heatmap import LOAD_BINS
 from swflow.analysis.moldable import CHECKED, Curves, model_checks
 from swflow.errors import SwflowError
-from swflow.figures.parts import TIME_TICKS, FigureData, Spec, beside, finished_figure, log_axis, rounded, tip
-from swflow.figures.request import Request, frame, in_jobs, is_large
+from swflow.figures.parts import TIME_TICKS, FigureData, Spec, beside, finished_figure, layered, log_axis, rounded, tip
+from swflow.figures.request import Request, frame, in_jobs
 from swflow.figures.runs import INTERVALS, RUN_TIME_BOUND, with_run_time_class, with_size_class, with_user
 from swflow.figures.styles import BLUE, ORANGE, RUN_COLOURS, VERMILION
 from swflow.workload.models.repetition import repetition_histogram
@@ -56,7 +56,6 @@ _SIZE, _PANEL = (2 * LOAD_BINS + 80, 170), (330, 240)
 _POINTS = 240
 
 #: Processor-seconds and the user, in SQL.
-_AREA, _USER = "processors * run_time AS area", "CAST(user_id AS VARCHAR) AS user_id"
 
 
 def draw_moldable(request: Request) -> Spec:
@@ -154,8 +153,10 @@ def draw_arrivals(request: Request) -> Spec:
 
 def draw_composition(request: Request) -> Spec:
     """Draw the shares of jobs and processor-seconds of the first workload by size, run time and user."""
-    jobs = _classed_jobs(request.connection, request.workloads[0])
-    classes = {
+    classes = ("processors", f"{RUN_TIME_BOUND} AS run_time", "CAST(user_id AS VARCHAR) AS user_id")
+    sums = ("fsum(processors * run_time) AS area", "count(*) AS jobs")
+    jobs = _jobs(request.connection, request.workloads[0], *classes, *sums, rest=" GROUP BY ALL ORDER BY ALL")
+    tables = {
         "processors": with_size_class(jobs),
         "run time": with_run_time_class(jobs),
         "user": with_user(jobs, "area"),
@@ -165,7 +166,7 @@ def draw_composition(request: Request) -> Spec:
         words: table.group_by("class", "rank")
         .agg(jobs=pl.col("jobs").sum() / total, area=pl.col("area").sum() / area)
         .sort("rank")
-        for words, table in classes.items()
+        for words, table in tables.items()
         if table.height
     }
     data = FigureData()
@@ -198,7 +199,7 @@ def draw_composition(request: Request) -> Spec:
 def draw_offered_load(request: Request) -> Spec:
     """Draw the offered load of the first workload over time, by intervals, and that of the whole log."""
     workload = request.workloads[0]
-    jobs = _jobs(request.connection, workload, "submit_time", _AREA)
+    jobs = _jobs(request.connection, workload, "submit_time", "processors * run_time AS area")
     ((size,),) = request.connection.execute(
         "SELECT processors FROM workloads WHERE workload = $workload", {"workload": workload}
     ).fetchall()
@@ -221,26 +222,12 @@ def draw_offered_load(request: Request) -> Spec:
     level = alt.Chart(data.add([{"l": round(float(area.sum()) / (size * span), 4)}])).mark_rule(
         strokeDash=[5, 3], color=VERMILION
     )
-    panel = alt.layer(drawn, level.encode(y=alt.Y("l:Q"))).properties(width=760, height=170)
+    panel = layered(drawn, level.encode(y=alt.Y("l:Q")), width=760, height=170)
     return finished_figure(data, [panel], f"{request.title}: load over time", OFFERED_LOAD_CAPTION)
 
 
-def _jobs(connection: duckdb.DuckDBPyConnection, workload: str, *columns: str) -> pl.DataFrame:
-    """Return columns of a workload's jobs, in order; very many jobs are not sorted again, since loading sorted them."""
-    order = "" if is_large(connection, workload=workload) else " ORDER BY submit_time, job_id"
-    return _read(connection, workload, columns, order)
-
-
-def _classed_jobs(connection: duckdb.DuckDBPyConnection, workload: str) -> pl.DataFrame:
-    """Return processors, run time, user, processor-seconds and number of jobs; aggregate very many jobs by class."""
-    if not is_large(connection, workload=workload):
-        return _jobs(connection, workload, "processors", "run_time", _USER, _AREA, "1 AS jobs")
-    sums = ("fsum(processors * run_time) AS area", "count(*) AS jobs")
-    columns = ("processors", f"{RUN_TIME_BOUND} AS run_time", _USER, *sums)
-    return _read(connection, workload, columns, " GROUP BY ALL ORDER BY ALL")
-
-
-def _read(connection: duckdb.DuckDBPyConnection, workload: str, columns: Sequence[str], rest: str) -> pl.DataFrame:
+def _jobs(connection: duckdb.DuckDBPyConnection, workload: str, *columns: str, rest: str = "") -> pl.DataFrame:
+    """Return columns of a workload's jobs in the order of the database, or what the ``rest`` of the query makes."""
     jobs = frame(
         connection,
         f"""SELECT {", ".join(columns)} FROM jobs
@@ -295,7 +282,7 @@ def _curve_panel(data: FigureData, panel: Curves) -> Any:
     layers = [layer(panel.lines).mark_line(strokeWidth=1.4).encode(**encoding)]
     if panel.points:  # the scales of a layer without data are infinite
         layers.append(layer(panel.points).mark_point(size=18, filled=True, opacity=1).encode(**encoding))
-    return alt.layer(*layers).properties(width=_SIZE[0], height=_SIZE[1], title=panel.title)
+    return layered(*layers, width=_SIZE[0], height=_SIZE[1], title=panel.title)
 
 
 def _colours(names: Sequence[str]) -> alt.Scale:
