@@ -193,9 +193,9 @@ def commands_page() -> str:
     """Return the reference of the command line, generated from the commands."""
     import typer
 
-    from swflow.cli import app
+    from swflow.cli import application
 
-    root = typer.main.get_command(app)
+    root = typer.main.get_command(application())
     lines = ["# Commands", "", "This page is generated from `swflow COMMAND --help`. To enable shell completion, run"]
     lines += ["`swflow --install-completion`.", ""]
     context = typer.Context(root, info_name="swflow")

@@ -145,12 +145,16 @@ def test_help_explains_and_gives_an_example(command, capfd):
         assert f"swflow {command}" in text
 
 
-def test_a_command_imports_only_what_it_needs():
-    """Printing help must not import numba, duckdb or polars."""
+@pytest.mark.parametrize(
+    ("words", "unwanted"), [(["--help"], []), (["clean", "--help"], ["swflow.cli.simulation", "swflow.cli.steps"])]
+)
+def test_a_command_imports_only_what_it_needs(words, unwanted):
+    """Printing help must not import numba, duckdb or polars, and that of a command no other commands."""
+    names = ["numba", "duckdb", "polars", "requests", *unwanted]
     program = (
         "import sys; from swflow.cli import main\n"
-        "try: main(['--help'])\n"
-        "except SystemExit: print([name for name in ('numba', 'duckdb', 'polars', 'requests') if name in sys.modules])"
+        f"try: main({words})\n"
+        f"except SystemExit: print([name for name in {names} if name in sys.modules])"
     )
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert result.stdout.splitlines()[-1] == "[]"

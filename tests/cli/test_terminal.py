@@ -17,7 +17,7 @@ import polars as pl
 import pytest
 import typer
 
-from swflow.cli import app, main
+from swflow.cli import application, main
 from swflow.cli.panels import COMMANDS, OPTIONS, VALUES, completed_values, described
 from swflow.cli.terminal import Watch, table_lines
 
@@ -55,7 +55,7 @@ def call(*arguments) -> int:
 def all_commands() -> dict:
     """Return every command by its name; commands of a group have both words."""
     found = {}
-    for name, command in typer.main.get_command(app).commands.items():
+    for name, command in typer.main.get_command(application()).commands.items():
         inner = getattr(command, "commands", None)
         found |= {f"{name} {sub}": one for sub, one in inner.items()} if inner else {name: command}
     return found
@@ -185,6 +185,7 @@ def test_every_command_and_every_option_is_described_by_a_sentence():
 
 
 def test_a_docstring_describes_no_option_that_its_command_lacks():
+    app = application()
     groups = [app, *(group.typer_instance for group in app.registered_groups)]
     functions = [command.callback for group in groups for command in group.registered_commands]
     assert len(functions) > 30
@@ -193,10 +194,16 @@ def test_a_docstring_describes_no_option_that_its_command_lacks():
 
 
 def test_whatif_check_and_fidelity_have_their_own_panel():
-    panels = {name: command.rich_help_panel for name, command in typer.main.get_command(app).commands.items()}
+    panels = {name: command.rich_help_panel for name, command in typer.main.get_command(application()).commands.items()}
     assert {panels[name] for name in ("whatif", "check", "fidelity", "power")} == {"Answer questions"}
     assert panels["reach"] == "Called by the workflow"
     assert {name for names in COMMANDS.values() for name in names} == panels.keys()
+
+
+def test_every_command_is_in_the_module_that_is_imported_for_it():
+    modules = {name: module for names in COMMANDS.values() for name, module in names.items()}
+    for name, command in all_commands().items():
+        assert command.callback.__module__ == f"swflow.cli.{modules[name.split()[0]]}", name
 
 
 @pytest.mark.parametrize("words", [[], ["generate"], ["import"]])

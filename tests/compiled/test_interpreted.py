@@ -42,7 +42,7 @@ def outcomes(workload: Path, options: list[str], folder: Path, plain: bool) -> s
     """Simulate on the command line, in a separate process, and return the outcomes as text."""
     output = folder / f"run-{plain}.csv"
     code = (
-        "import sys; from swflow.cli import app; app(sys.argv[1:], standalone_mode=False); "
+        "import sys; from swflow.cli import application; application()(sys.argv[1:], standalone_mode=False); "
         "print('loaded:', sorted({'numba', 'llvmlite'} & set(sys.modules)))"
     )
     arguments = [sys.executable, "-c", code, "simulate", str(workload), "-o", str(output), *options]

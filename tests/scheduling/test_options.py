@@ -14,7 +14,7 @@ import typer
 import yaml
 
 import swflow
-from swflow.cli import app
+from swflow.cli import application
 from swflow.errors import SwflowError
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
@@ -256,9 +256,8 @@ def test_the_schema_is_generated_from_the_table() -> None:
 
 
 def test_the_command_has_the_options_of_the_table() -> None:
-    help_texts = {
-        parameter.name: parameter.help for parameter in typer.main.get_command(app).commands["simulate"].params
-    }
+    parameters = typer.main.get_command(application()).commands["simulate"].params
+    help_texts = {parameter.name: parameter.help for parameter in parameters}
     for name in OPTIONS.keys() - {"unavailable", "clusters", "without_status", "resources", "nodes"}:
         assert help_texts[name] == help_of(name)
     assert {"unavailable", "clusters", "without_status"} <= help_texts.keys()

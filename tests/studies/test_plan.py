@@ -7,7 +7,7 @@ import pytest
 import typer.main
 import yaml
 
-from swflow.cli import app
+from swflow.cli import application
 from swflow.errors import SwflowError
 from swflow.log.catalogue import load_catalogue
 from swflow.scheduling.options import CHOICES, OPTIONS
@@ -204,7 +204,7 @@ def test_a_draw_that_cannot_be_kept_is_refused(sweep, words):
 
 
 def test_the_schema_of_sweeps_and_their_commands_have_the_same_options():
-    commands = typer.main.get_command(app).commands
+    commands = typer.main.get_command(application()).commands
     spec = SCHEMA["properties"]["sweeps"]["additionalProperties"]
     of_search = {"processors", "d", "seeds", "tolerance", "first_crossing", "step"}
     assert of_search <= {parameter.name for parameter in commands["adjust"].params}
@@ -253,7 +253,7 @@ def test_schema_and_code_have_the_same_options():
     for option, choices in CHOICES.items():
         known = set(schedulers[option]["enum"])
         assert known == choices.keys() - {"log"}
-    commands = typer.main.get_command(app).commands
+    commands = typer.main.get_command(application()).commands
     for kind in SCHEMA["properties"]["steps"]["additionalProperties"]["properties"]["kind"]["enum"]:
         options = {parameter.name for parameter in commands[kind].params}
         assert SCHEMA["$defs"][kind]["properties"].keys() - {"kind"} <= options

@@ -5,13 +5,11 @@ import os
 import sys
 from collections.abc import Sequence
 
-# These modules add their commands to the application.
-from swflow.cli import batches, forecast, imports, judging, logs, project, questions, results, simulation, steps  # noqa: F401
-from swflow.cli.app import app
+from swflow.cli.app import application
 from swflow.cli.terminal import finish_progress, stage
 from swflow.errors import SwflowError, describe
 
-__all__ = ["app", "main"]
+__all__ = ["application", "main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -26,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     words = sys.argv[1:] if arguments is None else list(arguments)
     stage(" ".join(_short(word) for word in words[:2] if not word.startswith("-")) or "swflow")
     try:
-        status = app(args=arguments, prog_name="swflow", standalone_mode=False)
+        status = application(*words[:1])(args=arguments, prog_name="swflow", standalone_mode=False)
         sys.stdout.flush()
     except SwflowError as error:
         _fail(str(error), 1)

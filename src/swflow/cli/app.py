@@ -1,5 +1,6 @@
 """The typer applications to which the commands are added."""
 
+import importlib
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -8,7 +9,7 @@ from typer import Option
 from typer.core import TyperGroup
 
 from swflow import __version__
-from swflow.cli.panels import arranged, command_panel, described, position
+from swflow.cli.panels import COMMANDS, arranged, command_panel, described, position
 
 
 class Group(TyperGroup):
@@ -44,6 +45,14 @@ app = Application(
 )
 generate_app = Application(cls=Group, help="Generate a synthetic log with a model.", no_args_is_help=True)
 app.add_typer(generate_app, name="generate", rich_help_panel=command_panel("generate"))
+
+
+def application(command: str = "") -> Application:
+    """Return the application with one command, for which the process starts sooner, or with all commands."""
+    module_of = {name: module for modules in COMMANDS.values() for name, module in modules.items()}
+    for module in [module_of[command]] if command in module_of else sorted(set(module_of.values())):
+        importlib.import_module(f"swflow.cli.{module}")  # adds its commands
+    return app
 
 
 def _print_version(wanted: bool) -> None:

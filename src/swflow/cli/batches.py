@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from swflow.cli.app import app
+from swflow.cli.app import app, application
 from swflow.cli.options import OUTPUT, Catalogues, Mirror
 from swflow.cli.panels import COMMANDS
 from swflow.cli.terminal import check_ending, say, tracked
@@ -35,9 +35,9 @@ def replicate(
     kind: The command of the step, such as memory or model.
     output: Write these workloads; a range of replicates is kth+memory@1-20.parquet; repeatable.
     """
-    steps: Any = typer.main.get_command(app)
     if kind not in STEPS:
         raise SwflowError(f"replicate: {kind!r} is not a step; expected {', '.join(STEPS)}")
+    steps: Any = typer.main.get_command(application(kind))
     workloads = [Path(path) for given in output for path in expand(str(given))]
     for workload in workloads:
         check_ending(workload, ".parquet")

@@ -13,16 +13,25 @@ from swflow.scheduling.named import KNOWN
 from swflow.scheduling.options import OPTIONS as SCHEDULER_OPTIONS
 from swflow.scheduling.options import ORDERS
 
-#: The panels of the commands; groups are listed by their own names.
-COMMANDS: dict[str, tuple[str, ...]] = {
-    "Start a project": ("init",),
-    "Get logs": ("fetch", "import", "generate", "clean"),
-    "Answer questions": ("check", "fidelity", "calibrate", "whatif", "forecast", "power"),
-    "Make workloads": ("select", "machine", "memory", "moldable", "model", "scale", "intensify"),
-    "Simulate": ("simulate", "sweep", "adjust"),
-    "Use results": ("load", "sql", "figure", "report", "export"),
-    "Judge schedules and simulators": ("bound", "conformance"),
-    "Called by the workflow": ("reach", "replicate", "figures"),
+#: The panels of the commands, with the module of each command; groups are listed by their own names.
+COMMANDS: dict[str, dict[str, str]] = {
+    "Start a project": {"init": "project"},
+    "Get logs": {"fetch": "logs", "import": "imports", "generate": "logs", "clean": "logs"},
+    "Answer questions": {
+        "check": "questions",
+        "fidelity": "questions",
+        "calibrate": "questions",
+        "whatif": "questions",
+        "forecast": "forecast",
+        "power": "questions",
+    },
+    "Make workloads": dict.fromkeys(
+        ("select", "machine", "memory", "moldable", "model", "scale", "intensify"), "steps"
+    ),
+    "Simulate": dict.fromkeys(("simulate", "sweep", "adjust"), "simulation"),
+    "Use results": {"load": "results", "sql": "results", "figure": "results", "report": "results", "export": "imports"},
+    "Judge schedules and simulators": {"bound": "judging", "conformance": "judging"},
+    "Called by the workflow": {"reach": "batches", "replicate": "batches", "figures": "results"},
 }
 
 #: The panels of a command's options; the others are listed under "Options".
