@@ -86,7 +86,7 @@ def _series(name: str, values: np.ndarray) -> pl.Series:
     if values.dtype.kind == "f":
         return pl.Series(name, np.ma.filled(values, np.nan))
     if values.dtype.kind == "O":
-        kind = pl.String() if name.startswith("part_") or name == "user_id" else None
+        kind = pl.String() if name.startswith("part_") else None
         cells = zip(np.ma.getdata(values), missing, strict=True)
         return pl.Series(name, [None if is_missing else value for value, is_missing in cells], dtype=kind)
     return pl.Series(name, np.ma.getdata(values)).set(pl.Series(missing), None)

@@ -157,10 +157,9 @@ def draw_waits(request: Request) -> Spec:
     frames = [
         frame(
             request.connection,
-            f"""SELECT o.processors, {bound} AS run_time, CAST(j.user_id AS VARCHAR) AS user_id,
-                favg(o.wait_time) AS wait_time, count(*) AS jobs
+            f"""SELECT o.processors, {bound} AS run_time, j.user_id, favg(o.wait_time) AS wait_time, count(*) AS jobs
             FROM outcomes o JOIN jobs j USING (workload, job_id) WHERE o.run = $run
-            GROUP BY 1, 2, j.user_id""",
+            GROUP BY ALL""",
             run,
         )
         for run in runs
@@ -350,7 +349,8 @@ def with_run_time_class(table: pl.DataFrame) -> pl.DataFrame:
 
 def with_user(table: pl.DataFrame, weight: str) -> pl.DataFrame:
     """Add the class of jobs by user, users of the largest total ``weight`` first; leave out jobs of other users."""
-    users = table.drop_nulls("user_id").group_by("user_id").agg(pl.col(weight).sum())
+    table = table.drop_nulls("user_id").with_columns(pl.col("user_id").cast(pl.String))
+    users = table.group_by("user_id").agg(pl.col(weight).sum())
     most = users.sort(weight, "user_id", descending=[True, False]).head(MOST_USERS)
     ranks = most.select("user_id").with_row_index("rank")
     return table.join(ranks, on="user_id").with_columns(pl.col("user_id").alias("class"))

@@ -153,7 +153,7 @@ def draw_arrivals(request: Request) -> Spec:
 
 def draw_composition(request: Request) -> Spec:
     """Draw the shares of jobs and processor-seconds of the first workload by size, run time and user."""
-    classes = ("processors", f"{RUN_TIME_BOUND} AS run_time", "CAST(user_id AS VARCHAR) AS user_id")
+    classes = ("processors", f"{RUN_TIME_BOUND} AS run_time", "user_id")
     sums = ("fsum(processors * run_time) AS area", "count(*) AS jobs")
     jobs = _jobs(request.connection, request.workloads[0], *classes, *sums, rest=" GROUP BY ALL ORDER BY ALL")
     tables = {
