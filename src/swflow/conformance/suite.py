@@ -6,9 +6,9 @@ from functools import cache
 from pathlib import Path
 
 import polars as pl
-import yaml
 
 from swflow.errors import SwflowError
+from swflow.files.yaml import parse_yaml
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import JOB_COLUMNS, Workload
 from swflow.scheduling.options import Unchecked
@@ -92,7 +92,7 @@ def load_cases() -> tuple[Case, ...]:
     """Return all cases, by policy and in the order of their files."""
     cases: list[Case] = []
     for path in sorted(FOLDER.glob("*.yaml")):
-        content = yaml.safe_load(path.read_text())
+        content = parse_yaml(path.read_text())
         cases += [Case(policy=content["policy"], **fields) for fields in content["cases"]]
     return tuple(cases)
 

@@ -23,6 +23,7 @@ import yaml
 
 from swflow.errors import SwflowError, require_known, suggest
 from swflow.files.atomic import atomic_path
+from swflow.files.yaml import SafeLoader
 from swflow.log.settings import check_clean, check_generator
 from swflow.log.swf import BOM, LARGEST_FILE, compress, header_number, parse_moment, parse_swf, plain_text, read_content
 
@@ -157,7 +158,7 @@ def _read_yaml(path: str) -> Mapping[Any, Any]:
     return content
 
 
-class _UniqueKeys(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # ten times faster in C
+class _UniqueKeys(SafeLoader):
     """A YAML loader that raises an error for a duplicate key."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:

@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-import yaml
+
+from swflow.files.yaml import parse_yaml
 
 
 def published_values() -> pl.DataFrame:
@@ -65,7 +66,7 @@ def read_papers() -> dict[str, dict[str, Any]]:
     >>> read_papers()["Krakov 2012"]["authors"]
     'Krakov and Feitelson 2012'
     """
-    papers: dict[str, dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("papers.yaml").read_text("utf-8"))
+    papers: dict[str, dict[str, Any]] = parse_yaml(Path(__file__).with_name("papers.yaml").read_text("utf-8"))
     return papers
 
 

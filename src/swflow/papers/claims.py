@@ -4,10 +4,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from swflow.analysis.verdicts import NOT_DISTINGUISHABLE
 from swflow.errors import reason_of
+from swflow.files.yaml import parse_yaml
 
 if TYPE_CHECKING:
     import duckdb
@@ -28,7 +27,7 @@ def published_claims() -> list[dict[str, Any]]:
     >>> sorted({claim["paper"] for claim in published_claims()})
     ['Cirne 2001', 'Ernemann 2003', 'Guim 2007', 'Krakov 2012', 'Minh 2009']
     """
-    claims: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("claims.yaml").read_text(encoding="utf-8"))
+    claims: list[dict[str, Any]] = parse_yaml(Path(__file__).with_name("claims.yaml").read_text(encoding="utf-8"))
     return claims
 
 

@@ -70,9 +70,10 @@ def read_config(config: dict[str, Any], schema: str | os.PathLike[str]) -> dict[
     the key.
     """
     import jsonschema  # type: ignore[import-untyped]
-    import yaml
 
-    content = yaml.load(Path(schema).read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    from swflow.files.yaml import parse_yaml
+
+    content = parse_yaml(Path(schema).read_text(encoding="utf-8"))
     validator = jsonschema.Draft202012Validator
     check_properties = validator.VALIDATORS["properties"]
 

@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 import yaml
 
 from swflow.errors import SwflowError
+from swflow.files.yaml import parse_yaml
 from swflow.log.site import SITE
 from swflow.log.slurm.conf import Node, SlurmConf, SlurmPartition, Value, expand_hosts, read_slurm_conf
 from swflow.log.slurm.tables import Row, read_reservations, read_table
@@ -60,7 +61,7 @@ class SlurmSite:
 
 def treatments() -> dict[str, Treatment | None]:
     """Return how swflow simulates the options of a Slurm site, by name or pattern; None for those without effect."""
-    content = yaml.safe_load(_OPTIONS.read_text(encoding="utf-8"))
+    content = parse_yaml(_OPTIONS.read_text(encoding="utf-8"))
     found: dict[str, Treatment | None] = dict.fromkeys(content.pop("irrelevant"))
     return {name: Treatment(**entry) for name, entry in content.items()} | found
 
