@@ -200,6 +200,15 @@ def test_whatif_check_and_fidelity_have_their_own_panel():
     assert {name for names in COMMANDS.values() for name in names} == panels.keys()
 
 
+def test_a_deeply_nested_scheduler_is_refused_in_one_line(tmp_path):
+    """A parser in C would end the process."""
+    nested = "x={backfill: " + "[" * 50_000
+    result = subprocess.run(
+        [*SWFLOW, "simulate", "none.parquet", "--scheduler", nested], capture_output=True, text=True
+    )
+    assert result.returncode == 1 and len(result.stderr.splitlines()) == 1 and "too deeply nested" in result.stderr
+
+
 def test_every_command_is_in_the_module_that_is_imported_for_it():
     modules = {name: module for names in COMMANDS.values() for name, module in names.items()}
     for name, command in all_commands().items():

@@ -83,10 +83,8 @@ def read_mapping(text: str, option: str) -> "Unchecked":
     """Parse a mapping in YAML or JSON, or raise an error that names the option."""
     import yaml
 
-    from swflow.files.yaml import parse_yaml
-
     try:
-        content = parse_yaml(text)
+        content = yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError) as error:
         raise SwflowError(f"{option} {text[:200]!r}: {getattr(error, 'problem', 'too deeply nested')}") from None
     if not isinstance(content, dict):

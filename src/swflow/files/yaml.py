@@ -1,4 +1,8 @@
-"""YAML by the C library, which parses it ten times faster than Python."""
+"""
+YAML of swflow's own files by the C library, which parses it ten times faster than Python.
+
+Texts of users are parsed in Python: the C library ends the process if a text is nested too deeply.
+"""
 
 from typing import Any
 
@@ -9,5 +13,5 @@ SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def parse_yaml(text: str) -> Any:
-    """Return the content of a YAML text, or raise `yaml.YAMLError`."""
+    """Return the content of one of swflow's own YAML texts."""
     return yaml.load(text, SafeLoader)

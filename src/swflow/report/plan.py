@@ -11,7 +11,6 @@ from typing import Any
 import yaml
 
 from swflow.errors import SwflowError
-from swflow.files.yaml import parse_yaml
 from swflow.names import first_replicates, log_of, recipe_of
 from swflow.studies.plan import Config, study_runs, study_sweeps, subsets, with_titles
 
@@ -77,7 +76,7 @@ def read_plan(path: str | os.PathLike[str] | None, runs: Sequence[dict[str, str]
     if path is None:
         return Plan([Study("runs", "All runs", list(runs))] if runs else [])
     try:
-        config = parse_yaml(Path(path).read_text())
+        config = yaml.safe_load(Path(path).read_text())
         if not isinstance(config, Mapping) or not isinstance(config.get("studies"), Mapping):
             raise SwflowError(f"{path}: not a config; expected studies")
         titles = config.get("titles") or with_titles({"schedulers": config.get("schedulers") or {}})["titles"]

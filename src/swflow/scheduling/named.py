@@ -90,8 +90,6 @@ def _content(text: str, where: str) -> Any:
     """Parse JSON, else YAML; JSON first, because YAML 1.1 reads numbers such as 1e-5 as texts."""
     import yaml
 
-    from swflow.files.yaml import parse_yaml
-
     try:
         return json.loads(text)
     except json.JSONDecodeError:
@@ -99,6 +97,6 @@ def _content(text: str, where: str) -> Any:
     except (RecursionError, ValueError):
         raise SwflowError(f"{where}: too deeply nested, or a number too long") from None
     try:
-        return parse_yaml(text)
+        return yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise SwflowError(f"{where}: {getattr(error, 'problem', None) or 'too deeply nested'}") from None

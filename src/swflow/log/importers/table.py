@@ -9,7 +9,6 @@ import polars as pl
 import yaml
 
 from swflow.errors import SwflowError, require_known, suggest
-from swflow.files.yaml import parse_yaml
 from swflow.log.importers.lines import read_text
 from swflow.log.importers.records import ImportedLog, Site, Tally, make_log, unix_seconds
 from swflow.log.importers.slurm import seconds
@@ -86,7 +85,7 @@ def _read_mapping(mapping: str) -> Mapping[str, Any]:
     if mapping in shipped:
         path = PRESETS / f"{mapping}.yaml"
     try:
-        content = parse_yaml(path.read_text())
+        content = yaml.safe_load(path.read_text())
     except OSError:
         raise SwflowError(
             f"--columns {mapping}: no such file, and not a mapping included in swflow ({', '.join(shipped)})"
