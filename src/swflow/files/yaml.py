@@ -1,7 +1,7 @@
 """
-YAML of swflow's own files by the C library, which parses it ten times faster than Python.
+YAML of swflow's own files and of catalogues by the C library, which parses it ten times faster than Python.
 
-Texts of users are parsed in Python: the C library ends the process if a text is nested too deeply.
+Other texts of users are parsed in Python, because the C library ends the process if a text is nested too deeply.
 """
 
 from typing import Any

@@ -144,7 +144,9 @@ def find_log(name: str, catalogue: Mapping[str, Log]) -> Log:
 
 def _read_yaml(path: str) -> Mapping[Any, Any]:
     try:
-        content = yaml.load(Path(path).read_text(encoding="utf-8"), _UniqueKeys)
+        text = Path(path).read_text(encoding="utf-8")
+        _check_depth(text)
+        content = yaml.load(text, _UniqueKeys)
     except OSError as error:
         raise SwflowError(f"{path}: cannot be read ({error.strerror}); expected a catalogue of logs") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -156,6 +158,15 @@ def _read_yaml(path: str) -> Mapping[Any, Any]:
     if not isinstance(content, Mapping):
         raise SwflowError(f"{path}: a {type(content).__name__}; expected a mapping of names to logs")
     return content
+
+
+def _check_depth(text: str) -> None:
+    """Raise an error for deep nesting, at which the constructor in C would end the process; an entry has few levels."""
+    depth = 0
+    for event in yaml.parse(text, SafeLoader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > 100:
+            raise yaml.MarkedYAMLError(problem="nested too deeply")
 
 
 class _UniqueKeys(SafeLoader):
