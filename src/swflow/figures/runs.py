@@ -158,8 +158,8 @@ def draw_waits(request: Request) -> Spec:
         frame(
             request.connection,
             f"""SELECT o.processors, {bound} AS run_time, j.user_id, favg(o.wait_time) AS wait_time, count(*) AS jobs
-            FROM outcomes o JOIN jobs j USING (workload, job_id) WHERE o.run = $run
-            GROUP BY ALL""",
+            FROM outcomes o JOIN jobs j USING (job_id)
+            WHERE o.run = $run AND j.workload = split_part($run, '/', 1) GROUP BY ALL""",
             run,
         )
         for run in runs

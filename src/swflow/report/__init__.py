@@ -45,8 +45,8 @@ def read_figures(files: Iterable[str | os.PathLike[str]]) -> list[Spec]:
     return figures
 
 
-#: Views computed from the metrics of all runs, each after those that it reads: computed once per report, not per study.
-_OF_ALL_RUNS = ("medians", "reproduction", "readings", "sensitivity", "trend_checks")
+#: Views of all runs, each after those that it reads: computed once per report, not per study.
+_OF_ALL_RUNS = ("medians", "reproduction", "readings", "sensitivity", "trend_checks", "differences")
 
 
 def write_report(

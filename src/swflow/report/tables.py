@@ -96,9 +96,9 @@ WHERE {runs} ORDER BY workload, scheduler, metric""",
         """SELECT workload, log, processors, nodes, jobs, last_submit_time - first_submit_time AS span_time,
     area / nullif(processors * (last_submit_time - first_submit_time), 0) AS offered_load, steps
 FROM workloads JOIN (
-    SELECT workload, sum(processors * run_time) AS area FROM jobs GROUP BY workload
+    SELECT workload, sum(processors * run_time) AS area FROM jobs WHERE {workloads} GROUP BY workload
 ) USING (workload)
-WHERE {workloads} ORDER BY workload""",
+ORDER BY workload""",
     ),
     "cleaning": Table(
         "Removed jobs by reason",
