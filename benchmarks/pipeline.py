@@ -71,7 +71,7 @@ def rule_of(arguments: list[str]) -> str:
     command = arguments[0]
     if "--save-fit" in arguments:
         return "fit"
-    return "step" if command in STEPS else "sweep" if command in SWEEPS else "tables" if command == "sql" else command
+    return "step" if command in STEPS else "sweep" if command in SWEEPS else command
 
 
 def by_rule(notes: Path) -> dict[str, list[dict[str, float]]]:

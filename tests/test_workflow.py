@@ -149,7 +149,7 @@ def test_an_edited_scheduler_reruns_the_simulations_of_its_workloads_only(edited
     edited.write()
     assert sorted(edited.planned()) == [
         "figures of two/toy-a", "load results/swflow.duckdb", "report results/report/index.html",
-        "simulate toy-a+first", "simulate toy-a+first+batch", "tables of Snakemake's report", "whatif toy-a, one",
+        "simulate toy-a+first", "simulate toy-a+first+batch", "whatif toy-a, one",
     ]  # fmt: skip
     edited.run()
     assert edited.sql("SELECT backfill FROM schedulers WHERE scheduler = 'mine'") == [("none",)]
@@ -177,7 +177,7 @@ def test_an_edited_plugin_reruns_its_runs_only(edited):
     assert edited.planned() == []
 
     def remade():
-        after = ("figures", "load", "report", "settings:", "tables")  # files that depend on all runs
+        after = ("figures", "load", "report", "settings:")  # files that depend on all runs
         return [job for job in sorted(edited.planned()) if job.split()[0] not in after]
 
     policy.write_text(OWN_POLICY.replace("    pass", "    def on_end(self, now, job):\n        pass"))
@@ -240,7 +240,7 @@ def test_an_edited_step_rebuilds_its_workloads(edited):
 def test_an_added_seed_rebuilds_the_replicates_of_its_recipe_only(edited):
     edited.config["studies"]["three"]["seeds"] = 3
     edited.write()
-    assert {job for job in edited.planned() if not job.startswith(("figures", "load", "report", "tables"))} == {
+    assert {job for job in edited.planned() if not job.startswith(("figures", "load", "report"))} == {
         "moldable replicates of toy-b+shapes", "simulate replicates of toy-b+shapes",
     }  # fmt: skip
     edited.run()

@@ -16,9 +16,10 @@ from swflow.analysis.resampling import WEEK
 from swflow.database.load import load
 from swflow.errors import SwflowError
 from swflow.figures import FIGURES, draw, write
+from swflow.files.query import query
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload, write_workload
-from swflow.report import read_figures, write_report
+from swflow.report import CSV_TABLES, read_figures, write_report
 from swflow.report.tables import TABLES
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
@@ -36,6 +37,15 @@ def folder(tmp_path_factory):
     (folder / "config.yaml").write_text(yaml.safe_dump(CONFIG))
     write_report(folder / "d.duckdb", folder / "site", studies=folder / "config.yaml")
     return folder
+
+
+def test_the_folder_has_tables_as_csv(folder):
+    found = {name: pl.read_csv(folder / f"site/{name}.csv") for name in CSV_TABLES}
+    columns, rows = query(folder / "d.duckdb", "FROM metrics ORDER BY run")
+    assert found["metrics"].columns == columns and found["metrics"]["run"].to_list() == [row[0] for row in rows]
+    waits = [row[columns.index("mean_wait_time")] for row in rows]
+    assert len(waits) > 3 and found["metrics"]["mean_wait_time"].to_list() == waits
+    assert found["replicates"].is_empty() and "published" in found["reproduction"].columns
 
 
 def blocks(html, kind="data"):

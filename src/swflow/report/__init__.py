@@ -17,7 +17,7 @@ from swflow.figures.parts import DARK, Spec
 from swflow.figures.request import all_runs
 from swflow.files.atomic import write_text
 from swflow.files.fingerprint import cache_home, fingerprint
-from swflow.files.query import connect
+from swflow.files.query import connect, fetched
 from swflow.report.answers import COLUMNS
 from swflow.report.blocks import Page
 from swflow.report.pages import pages as pages_of
@@ -45,6 +45,9 @@ def read_figures(files: Iterable[str | os.PathLike[str]]) -> list[Spec]:
     return figures
 
 
+#: Tables and views of the database that Snakemake's own report shows.
+CSV_TABLES = ("metrics", "replicates", "reproduction")
+
 #: Views of all runs, each after those that it reads: computed once per report, not per study.
 _OF_ALL_RUNS = ("medians", "reproduction", "readings", "sensitivity", "trend_checks", "differences")
 
@@ -61,11 +64,11 @@ def write_report(
     """
     Write a report: a folder with ``index.html``, one page per paper, study and log, and shared files; or a single file.
 
-    The folder also contains ``headlines.csv``: the answers to the studies' titles, with the verdict behind each claim.
-    Obsolete pages of a previous report are removed. Each of the ``figures``, interactive Vega-Lite specifications from
-    `swflow.figures.draw`, appears on the page of its study; with ``draw``, the figures of each study that has none are
-    drawn. ``studies`` is the config that assigns runs to studies; default: all runs are one study. Returns the page to
-    open first.
+    The folder also contains `CSV_TABLES` as CSV, and ``headlines.csv``: the answers to the studies' titles, with the
+    verdict behind each claim. Obsolete pages of a previous report are removed. Each of the ``figures``, interactive
+    Vega-Lite specifications from `swflow.figures.draw`, appears on the page of its study; with ``draw``, the figures of
+    each study that has none are drawn. ``studies`` is the config that assigns runs to studies; default: all runs are
+    one study. Returns the page to open first.
     """
     folder = Path(folder)
     # One thread: the order of floating-point sums is then fixed, so that the report is reproducible.
@@ -75,6 +78,7 @@ def write_report(
         plan = read_plan(studies, all_runs(connection))
         source = Source(connection, plan, figures, draw)
         pages = list(pages_of(source))
+        tables = {name: fetched(connection.execute(f"FROM {name} ORDER BY ALL")) for name in CSV_TABLES}
     site = Site(pages, plan.digest, single_file)
     if single_file:
         files = {"index.html": site.render(pages)}
@@ -82,13 +86,18 @@ def write_report(
         files = {f"{page.name}.html": site.render([page]) for page in pages}
         files |= {name: (_SITE / part).read_text() for name, part in _ASSETS.items()}
         files["assets/vega.js"] = _vega()
-        text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows([COLUMNS, *source.headlines()])
-        files["headlines.csv"] = text.getvalue()
+        tables["headlines"] = [*COLUMNS], source.headlines()
+        files |= {f"{name}.csv": _csv(*table) for name, table in tables.items()}
     for name in sorted(files, key=lambda name: (name == "index.html", name)):
         write_text(folder / name, files[name])
     _remove_former(folder, files)
     return folder / "index.html"
+
+
+def _csv(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([columns, *rows])
+    return text.getvalue()
 
 
 def _remove_former(folder: Path, files: Iterable[str]) -> None:
