@@ -3,7 +3,6 @@
 import itertools
 import math
 import random
-import sys
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -19,7 +18,6 @@ from helpers.bound_checks import Job, best_metrics, exceeded, schedules
 from helpers.cli import call
 from swflow.analysis.bounds import Bound, _squashed_response, bounds, gaps, preempted
 from swflow.analysis.metrics import metrics
-from swflow.analysis.optimum import OBJECTIVES, optimum
 from swflow.errors import SwflowError
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload, write_workload
@@ -190,19 +188,6 @@ def test_an_impossible_record_has_no_gap(waits, words, tmp_path, monkeypatch, ca
     assert words in capfd.readouterr().err
 
 
-def test_exact_optima_lie_between_the_bound_and_every_schedule() -> None:
-    pytest.importorskip("ortools")
-    generator = random.Random(7)
-    for _ in range(5):
-        sizes = [(generator.choice([0, 1, 2, 3, 5, 8, 20]), generator.randint(1, 6)) for _ in range(5)]
-        jobs = sorted((generator.randint(3, 9), *size) for size in sizes)
-        optimal = best_metrics(jobs, 6)
-        for objective in OBJECTIVES:
-            if objective in optimal:
-                solved = optimum(table(jobs), 6, objective, 5)
-                assert solved.optimal and solved.value == solved.proven == pytest.approx(optimal[objective])
-
-
 # -- the definitions of the bounds, in fractions of a second
 
 
@@ -315,25 +300,6 @@ def test_a_gap_is_relative_to_a_bound_above_0() -> None:
     assert gaps(limits, {"awrt": 11.0, "awwt": 5.0, "makespan": None}) == {
         "awrt": pytest.approx(0.1), "awwt": None, "makespan": None, "mean": None,
     }  # fmt: skip
-
-
-def test_exact_optima_need_the_solver(monkeypatch) -> None:
-    monkeypatch.setitem(sys.modules, "ortools.sat.python", None)
-    with pytest.raises(SwflowError, match="bound: exact optima need a solver that is not installed"):
-        optimum(table([(0, 1, 1)]), 4, "awrt")
-
-
-def test_exact_optima_have_an_objective_whole_seconds_and_a_limit_of_time() -> None:
-    pytest.importorskip("ortools")
-    jobs = table([(0, 10, 3), (0, 10, 3), (2, 5, 2)])
-    for name in ("submit_time", "run_time"):
-        halves = jobs.with_columns(pl.col(name) + pl.Series([0.0, 0.0, 0.5]))
-        with pytest.raises(SwflowError, match=f"bound: {name}: .*5; expected whole seconds"):
-            optimum(halves, 4, "awrt")
-    with pytest.raises(SwflowError, match="bound: objective 'awwt'; expected awrt, mean_response_time, makespan"):
-        optimum(jobs, 4, "awwt")
-    with pytest.raises(SwflowError, match="bound: the solver found no schedule of 3 jobs in 0 s; allow more time"):
-        optimum(jobs, 4, "awrt", seconds=0.0)
 
 
 def test_bounds_equal_their_definitions() -> None:

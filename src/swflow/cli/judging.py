@@ -16,8 +16,6 @@ def bound(
     workload: Input,
     run: list[Path] | None = None,
     processors: int | None = None,
-    exact: int | None = None,
-    seconds: float = 20.0,
     output: Annotated[Path | None, OUTPUT] = None,
 ) -> None:
     """
@@ -32,8 +30,6 @@ def bound(
     -------
     run: A run of these jobs (.parquet, from swflow simulate): print its gap; repeatable.
     processors: The machine's processors (default: the file's).
-    exact: Also solve queues of this many consecutive jobs exactly, 5 to 60 (needs swflow[exact]).
-    seconds: Time limit per exact solution, in seconds (default: 20).
     output: Write the bounds to this file: .parquet or .csv.
     """
     import polars as pl
@@ -60,8 +56,6 @@ def bound(
         rows.append(cells)
     print_table(columns, rows)
     say(f"{workload}: {source.jobs.height:,} jobs on {source.machine.describe()}; times in seconds")
-    if exact is not None:
-        _print_exact(source, exact, seconds)
     if output is not None:
         table = pl.DataFrame([{"measure": one.measure, "value": one.value, "theorem": one.theorem} for one in found])
         if output.suffix == ".csv":
@@ -94,32 +88,6 @@ def _outcomes(path: Path, source: Any) -> Any:
     if peak > machine:
         raise SwflowError(f"--run {path}: uses up to {peak:,} of {machine:,} processors; give a larger --processors")
     return outcomes
-
-
-def _print_exact(source: Any, jobs: int, seconds: float) -> None:
-    """Print bounds beside exact optima of queues of consecutive jobs that are all submitted at once."""
-    import polars as pl
-
-    from swflow.analysis.bounds import bounds
-    from swflow.analysis.optimum import OBJECTIVES, optimum
-
-    if not 5 <= jobs <= 60:
-        raise SwflowError(f"--exact {jobs}: expected 5 to 60 jobs")
-    ran = source.jobs.filter(pl.col("run_time") > 0)
-    machine = source.machine.processors
-    firsts = sorted({(ran.height - jobs) * part // 5 for part in range(1, 5)} if ran.height > jobs else {0})
-    rows = []
-    for first in tracked("exact", firsts):
-        queue = ran.slice(first, jobs).with_columns(submit_time=pl.lit(0.0))
-        bounded = {one.measure: one.value for one in bounds(queue, machine)}
-        for objective in OBJECTIVES:
-            best = optimum(queue, machine, objective, seconds)
-            share = bounded[objective] / best.value if best.value else 1.0
-            rows.append([
-                str(queue["job_id"][0]), objective, bounded[objective], best.value, best.optimal, f"{share:.1%}",
-            ])  # fmt: skip
-    print_table(["from job", "measure", "bound", "best schedule", "proven optimal", "bound / best"], rows)
-    say(f"queues of {jobs} consecutive jobs, all submitted at once; times in seconds")
 
 
 @app.command()
