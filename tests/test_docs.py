@@ -5,6 +5,7 @@ import sys
 from itertools import pairwise
 from pathlib import Path
 
+import polars as pl
 import pytest
 import yaml
 
@@ -51,6 +52,21 @@ def test_twenty_questions_have_answers():
     answers = [after for block, after in pairwise(blocks) if block.kind == "sql"]
     assert len(answers) == 20
     assert all(answer.kind == "text" and len(answer.lines) > 2 for answer in answers)
+
+
+@pytest.mark.slow
+def test_the_hours_with_the_longest_waits_follow_from_the_outcomes(project):
+    """A query once rounded half hours up, and its printed output agreed with it."""
+    blocks = examples.blocks(ROOT / "docs/how-to/twenty-questions.md")
+    printed = next(after for block, after in pairwise(blocks) if "AS hour" in "".join(block.lines))
+    waits: dict[int, list[float]] = {}
+    outcomes = pl.read_parquet(project / "results/runs/example/easy.parquet", columns=["submit_time", "wait_time"])
+    for submit, wait in outcomes.iter_rows():
+        waits.setdefault(int(submit) // 3600 % 24, []).append(wait)
+    longest = sorted(waits, key=lambda hour: -sum(waits[hour]) / len(waits[hour]))[:3]
+    rows = [line.split() for line in printed.lines[2:]]
+    assert [int(hour) for hour, _, _ in rows] == longest
+    assert [int(jobs) for _, jobs, _ in rows] == [len(waits[hour]) for hour in longest]
 
 
 def test_the_comparison_denies_no_feature_that_a_simulator_has():

@@ -338,7 +338,7 @@ def intensify(
     """
     Multiply the offered load of a workload by compressing arrivals or lengthening run times.
 
-    Times are not rounded. docs/explanation/heatmaps.md describes the side effects.
+    Times are not rounded. docs/how-to/design-an-evaluation.md describes the side effects.
 
     Example: `swflow intensify kth.parquet -o kth+load-1.2.parquet --factor 1.2 --by arrivals`
 
