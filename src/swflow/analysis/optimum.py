@@ -31,7 +31,7 @@ def optimum(jobs: pl.DataFrame, machine: int, objective: str, seconds: float = 2
         from ortools.sat.python import cp_model
     except ImportError:
         raise SwflowError(
-            "bound: exact optima need a solver that is not installed; install it with: pip install 'swflow[exact]'"
+            "bound: exact optima need a solver that is not installed; install it with: pip install ortools"
         ) from None
     if objective not in OBJECTIVES:
         raise SwflowError(f"bound: objective {objective!r}; expected {', '.join(OBJECTIVES)}")

@@ -32,7 +32,7 @@ def bound(
     -------
     run: A run of these jobs (.parquet, from swflow simulate): print its gap; repeatable.
     processors: The machine's processors (default: the file's).
-    exact: Also solve queues of this many consecutive jobs exactly, 5 to 60 (needs swflow[exact]).
+    exact: Also solve queues of this many consecutive jobs exactly, 5 to 60 (needs the package ortools).
     seconds: Time limit per exact solution, in seconds (default: 20).
     output: Write the bounds to this file: .parquet or .csv.
     """
