@@ -6,18 +6,33 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from helpers.cli import HEADER, LINES
+from swflow.cli.terminal import Watch
 
 # Importing readline, as pytest does, sets this variable for child processes; their tables would get its width.
 os.unsetenv("COLUMNS")
 
 
+# No test depends on the speed of the machine: commands do not name their long stages, and draws may take any time.
+Watch.PATIENCE = dict.fromkeys(Watch.PATIENCE, 1e6)
+UNHURRIED = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+
 # `pytest --hypothesis-profile=thorough` draws more.
-settings.register_profile("default", max_examples=60, deadline=None)
-settings.register_profile("thorough", max_examples=300, deadline=None)
+settings.register_profile("default", max_examples=60, **UNHURRIED)
+settings.register_profile("thorough", max_examples=300, **UNHURRIED)
 settings.load_profile("default")
+
+#: Whether all kernels are compiled ("0") or interpreted ("1"), as the caller of pytest decides; None: by each test.
+CHOSEN = os.environ.get("SWFLOW_INTERPRET")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Interpret the kernels, which is faster than compiling them for a few jobs, unless the test is `compiled`."""
+    if CHOSEN is None:
+        os.environ["SWFLOW_INTERPRET"] = str(int(item.get_closest_marker("compiled") is None))
 
 
 @pytest.hookimpl(optionalhook=True)

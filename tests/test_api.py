@@ -88,3 +88,44 @@ def test_generate_equals_the_command(tmp_path):
     )
     with pytest.raises(SwflowError, match="generate: unknown model 'downey'; expected lublin"):
         swflow.generate("downey")
+
+
+PROGRAM = """
+import swflow
+
+workload = swflow.generate("lublin", jobs=500, processors=64, load=0.7, seed=1)
+schedule = swflow.simulate(workload, swflow.Scheduler(order="fcfs", backfill="easy"))
+waits: dict[str, float | None] = swflow.metrics(schedule, workload.machine)
+reveal_type(workload.machine)
+"""
+
+WRONG = """
+import swflow
+
+swflow.Scheduler(order=3)  # E: arg-type
+swflow.simulate("kth.parquet")  # E: arg-type, call-arg
+swflow.unknown  # E: attr-defined
+"""
+
+
+@pytest.mark.slow
+def test_a_type_checker_reads_the_types_of_swflow(tmp_path):
+    """Run mypy on a small program outside of the clone, and on one with errors, which the comments name."""
+    from mypy.api import run
+
+    for name, program in (("program.py", PROGRAM), ("wrong.py", WRONG)):
+        (tmp_path / name).write_text(program)
+    options = ["--strict", "--no-error-summary", f"--cache-dir={tmp_path / 'cache'}", "--config-file="]
+    found, failed, _ = run([*options, str(tmp_path / "program.py")])
+    assert not failed and "swflow.jobs.machine.Machine" in found
+    found, _, failed = run([*options, str(tmp_path / "wrong.py")])
+    said = {
+        int(line.split(":")[1]): re.search(r"\[([\w-]+)\]$", line)[1]
+        for line in found.splitlines()
+        if ": error:" in line
+    }
+    expected = {
+        number: line.partition("# E: ")[2] for number, line in enumerate(WRONG.splitlines(), 1) if "# E" in line
+    }
+    assert said.keys() == expected.keys()
+    assert all(said[number] in expected[number] for number in said)

@@ -50,14 +50,16 @@ HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    """Import a name of the public interface."""
-    if name not in HOMES:
-        raise AttributeError(f"module 'swflow' has no attribute {name!r}")
-    from importlib import import_module
+if not TYPE_CHECKING:  # a type checker would accept any name
 
-    module, _, attribute = HOMES[name].partition(":")
-    return getattr(import_module(module), attribute)
+    def __getattr__(name: str) -> Any:
+        """Import a name of the public interface."""
+        if name not in HOMES:
+            raise AttributeError(f"module 'swflow' has no attribute {name!r}")
+        from importlib import import_module
+
+        module, _, attribute = HOMES[name].partition(":")
+        return getattr(import_module(module), attribute)
 
 
 def __dir__() -> list[str]:

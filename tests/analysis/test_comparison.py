@@ -1,6 +1,7 @@
 """Test the distance against brute force, and the verdicts of clear-cut comparisons."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -47,6 +48,24 @@ def test_all_permutations_of_three_jobs_agree():
         for order in itertools.permutations(second)
     )
     assert earth_movers_distance(grid(first), grid(second)) == pytest.approx(best)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_distance_of_large_histograms_is_the_cheapest_assignment(seed):
+    rng = np.random.default_rng(seed)
+    first, second = np.zeros((10, 27)), np.zeros((10, 27))
+    some, other = (rng.integers(low, high, (300, 2)) for low, high in (((0, 0), (10, 27)), ((4, 9), (10, 20))))
+    for counts, jobs in ((first, some), (second, other)):
+        np.add.at(counts, tuple(jobs.T), 1)
+    assert earth_movers_distance(first, second) == pytest.approx(brute_force(some, other), abs=1e-12)
+    assert earth_movers_distance(second, 3 * first) == pytest.approx(brute_force(some, other), abs=1e-12)
+
+
+def test_the_distance_is_left_out_unless_requested():
+    found = compare(drawn(1), drawn(2, factor=3.0), measure_distance=False)
+    assert found.distance is None
+    assert found == replace(compare(drawn(1), drawn(2, factor=3.0)), distance=None)
+    assert compare(heatmap(np.zeros(0), np.zeros(0)), drawn(1), measure_distance=False).distance is None
 
 
 def drawn(seed, factor=1.0, jobs=3000):

@@ -10,7 +10,6 @@ import struct
 import subprocess
 import sys
 import termios
-import time
 from pathlib import Path
 
 import polars as pl
@@ -140,8 +139,8 @@ def test_a_closed_pipe_ends_quietly(folder, options):
     )
     child.stdout.readline()
     child.stdout.close()
-    assert child.wait(timeout=60) != 0
-    assert [line for line in child.stderr.read().decode().splitlines() if not line.endswith("…")] == []
+    assert child.wait() != 0
+    assert messages(child.stderr.read().decode()) == []
     child.stderr.close()
 
 
@@ -193,6 +192,11 @@ def test_a_docstring_describes_no_option_that_its_command_lacks():
         assert described(function)[1].keys() <= inspect.signature(function).parameters.keys()
 
 
+def messages(printed: str) -> list[str]:
+    """Return the lines on standard error; on a slow machine, the names of long stages are between them."""
+    return [line for line in printed.splitlines() if not line.endswith("…")]
+
+
 def test_whatif_check_and_fidelity_have_their_own_panel():
     panels = {name: command.rich_help_panel for name, command in typer.main.get_command(application()).commands.items()}
     assert {panels[name] for name in ("whatif", "check", "fidelity", "power")} == {"Answer questions"}
@@ -206,7 +210,7 @@ def test_a_deeply_nested_scheduler_is_refused_in_one_line(tmp_path):
     result = subprocess.run(
         [*SWFLOW, "simulate", "none.parquet", "--scheduler", nested], capture_output=True, text=True
     )
-    assert result.returncode == 1 and len(result.stderr.splitlines()) == 1 and "too deeply nested" in result.stderr
+    assert result.returncode == 1 and len(messages(result.stderr)) == 1 and "too deeply nested" in result.stderr
 
 
 def test_every_command_is_in_the_module_that_is_imported_for_it():
@@ -281,13 +285,15 @@ def test_a_long_stage_is_named_once_where_there_is_no_terminal(capfd, monkeypatc
     monkeypatch.setattr(Watch, "PATIENCE", {True: 0.01, False: 0.01})
     watch = Watch()
     watch.begin("fit the model")
-    time.sleep(0.1)
+    watch._timer.join()
     with watch.aside():
         print("a note", file=sys.stderr)
-    time.sleep(0.1)
+    assert watch._timer is None
+    monkeypatch.setattr(Watch, "PATIENCE", {True: 3600.0, False: 3600.0})
     watch.begin("write")
+    timer = watch._timer
     watch.end()
-    time.sleep(0.1)
+    timer.join()
     assert capfd.readouterr().err.splitlines() == ["fit the model …", "a note"]
 
 

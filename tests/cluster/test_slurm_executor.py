@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(scope="module")
 def cluster():
     """Give a Slurm; skip with the reason where none can be started, or its plugin is missing."""
-    pytest.importorskip("snakemake_executor_plugin_slurm", reason="needs swflow[slurm]")
+    pytest.importorskip("snakemake_executor_plugin_slurm", reason="needs the plugin: pip install -e '.[slurm]'")
     try:
         with Slurm(accounting=False, cpus=os.cpu_count() or 1, memory=16000) as running:
             yield running

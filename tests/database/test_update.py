@@ -55,6 +55,16 @@ def updated(tmp_path):
     return update
 
 
+def test_comparisons_of_two_schedulers_have_a_distance(tmp_path):
+    load([make_runs(tmp_path, "A"), make_runs(tmp_path, "A+b", seed=2)], tmp_path / "d.duckdb")
+    with duckdb.connect(tmp_path / "d.duckdb", read_only=True) as connection:
+        rows = connection.execute("SELECT variant, base, distance FROM comparisons").fetchall()
+    workloads = [({name.partition("/")[0] for name in pair}, distance) for *pair, distance in rows]
+    assert {len(names) for names, _ in workloads} == {1, 2}
+    assert all((distance is None) == (len(names) == 2) for names, distance in workloads)
+    assert any(distance for _, distance in workloads)
+
+
 def test_columns_of_removed_workloads_leave_the_table_of_jobs(tmp_path, updated):
     plain = [make_runs(tmp_path, name) for name in ("A", "B", "C")]
     columns, _ = updated([*plain, make_runs(tmp_path, "D", column="memory_bandwidth")], plain)["jobs"]

@@ -382,7 +382,7 @@ def test_wrong_entries_are_named(entry: object, message: str):
     [
         ("A: {path: a}\nA: {path: b}\n", r"logs\.yaml:2: invalid YAML \(A is given twice\)"),
         ("A: {path: [", r"logs\.yaml:[12]: invalid YAML"),
-        ("A: {path: " + "[" * 100_000, r"logs\.yaml: invalid YAML \(nested too deeply\)"),
+        ("A: {path: " + "[" * 100_000, r"logs\.yaml(:1)?: invalid YAML"),
         ("- a\n", "a list; expected a mapping"),
         ("a+b: {path: x}\n", r"a\+b: a log name must consist of"),
         ("2010: {path: x}\n", "2010: a log name"),

@@ -347,7 +347,7 @@ def test_the_written_file_is_a_scheduler_of_every_command(folder):
     for text, error in (
         (str(file), "2 schedulers; name one"),
         (f"{file}:c", "no scheduler 'c'"),
-        (str(folder / "none.yaml"), "cannot be read; No such file"),
+        (str(folder / "none.yaml"), "cannot be read; no such file"),
         (str(folder / "qos.yaml"), "cannot be read"),
     ):
         with pytest.raises(SwflowError, match=error):

@@ -216,7 +216,7 @@ def test_own_code_is_found_beside_and_its_edits_count(tmp_path, monkeypatch):
     [
         ("nowhere:favour", "", r"order: nowhere: no such Python file or module"),
         ("mine:favor", "def favour(estimate):\n    return estimate\n", r"mine has no 'favor'; did you mean 'favour'"),
-        ("mine:favour", "def favour(:\n", r"order: .*mine.py:1: invalid syntax"),
+        ("mine:favour", "def favour(:\n", r"order: .*mine.py:1: invalid Python"),
         ("mine:favour", "\nraise OSError('no\\nluck')\n", r"order: mine: .*mine.py:2: OSError: no luck"),
     ],
 )
@@ -330,7 +330,7 @@ def test_what_is_no_policy_is_refused_when_the_config_is_read(own, options, says
 def test_a_policy_is_a_scheduler(crowd):
     easy = simulate(crowd, Scheduler(policy="swflow.policies:Easy"))
     assert easy.equals(simulate(crowd, Scheduler(backfill="easy")))
-    with pytest.raises(SwflowError, match=r"policy: swflow.policies:Slack: TypeError: .*unexpected keyword argument"):
+    with pytest.raises(SwflowError, match=r"policy: swflow.policies:Slack: TypeError: .*slak"):
         simulate(crowd, Scheduler(policy="swflow.policies:Slack", policy_options={"slak": 2}))
 
 

@@ -1,6 +1,8 @@
 """Comparison of two heatmaps: their distance, and which one is better at equal load."""
 
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -9,6 +11,8 @@ from swflow.analysis.heatmap import BINS_PER_DECADE, LOAD_BINS, Heatmap
 #: The grid of the distance: deciles of the load by quarters of a decade of the value.
 _LOADS_PER_STEP, _VALUES_PER_STEP = LOAD_BINS // 10, BINS_PER_DECADE // 4
 _LOAD_STEP, _VALUE_STEP = _LOADS_PER_STEP / LOAD_BINS, _VALUES_PER_STEP / BINS_PER_DECADE
+#: The parts of 1 of which both steps are multiples.
+_UNITS = 20
 
 #: One distribution dominates another if at most this share of the area between them contradicts the dominance.
 TOLERANCE = 0.1
@@ -21,7 +25,7 @@ _KOLMOGOROV_SMIRNOV = 1.358
 class Comparison:
     """The result of comparing two heatmaps of one measure."""
 
-    distance: float  # their `earth_movers_distance`; 0 if they are equal
+    distance: float | None  # their `earth_movers_distance`; 0 if they are equal, None if it was not requested
     # From -1 to 1: at equal load, the probability that a job of the variant has a smaller (better) value than a job of
     # the base, minus the probability of the opposite. Positive: the variant is better.
     score: float
@@ -31,7 +35,7 @@ class Comparison:
     better: str | None  # the heatmap that wins more than half of the jobs, if the score agrees; otherwise None
 
 
-def compare(variant: Heatmap, base: Heatmap) -> Comparison:
+def compare(variant: Heatmap, base: Heatmap, *, measure_distance: bool = True) -> Comparison:
     """
     Compare two heatmaps of the same measure, both with a logarithmic value axis.
 
@@ -41,7 +45,8 @@ def compare(variant: Heatmap, base: Heatmap) -> Comparison:
     This is almost first-order stochastic dominance. The weight of a decile is the mean of its shares of jobs in the two
     heatmaps. Deciles in which only one heatmap has jobs have no winner and add 0 to the score.
 
-    If a heatmap has no jobs, the distance and the score are 0.
+    If a heatmap has no jobs, the distance and the score are 0. The distance takes most of the time; without
+    ``measure_distance`` it is None.
 
     References
     ----------
@@ -61,14 +66,16 @@ def compare(variant: Heatmap, base: Heatmap) -> Comparison:
     """
     a, b = equal_shape(by_tenths(variant).jobs, by_tenths(base).jobs, _VALUES_PER_STEP)
     if not a.sum() or not b.sum():
-        return Comparison(0.0, 0.0, 0.0, 0.0, None)
+        return Comparison(0.0 if measure_distance else None, 0.0, 0.0, 0.0, None)
     weights = (a.sum(axis=1) / a.sum() + b.sum(axis=1) / b.sum()) / 2
     both = a.any(axis=1) & b.any(axis=1)
     winner, superiority = _duels(a[both], b[both])
     score = round(float(weights[both] @ superiority), 12)
     wins, losses = (round(float(sum(weights[both][won])), 12) for won in (winner > 0, winner < 0))
     better = "variant" if wins > 0.5 and score > 0 else "base" if losses > 0.5 and score < 0 else None
-    distance = earth_movers_distance(coarse(a, 1, _VALUES_PER_STEP), coarse(b, 1, _VALUES_PER_STEP))
+    distance = None
+    if measure_distance:
+        distance = earth_movers_distance(coarse(a, 1, _VALUES_PER_STEP), coarse(b, 1, _VALUES_PER_STEP))
     return Comparison(distance, score, wins, losses, better)
 
 
@@ -104,11 +111,18 @@ def earth_movers_distance(first: np.ndarray, second: np.ndarray) -> float:
 
     The rows are deciles of the load, the columns quarters of a decade of the value. The distance is the least work that
     turns one histogram into the other: jobs moved times ground distance, which is 0.1 per row plus 0.25 per column
-    (city block): moving a job by one decade costs 1, moving it across the whole range of the load costs 0.9. Only the
-    excess of one histogram over the other moves: since the ground distance fulfils the triangle inequality, jobs that
-    both have in a cell can stay. The network simplex of POT solves the problem exactly.
+    (city block): moving a job by one decade costs 1, moving it across the whole range of the load costs 0.9.
+
+    By the duality of Kantorovich and Rubinstein, it is also the greatest difference of the means of a function of the
+    cells whose values in neighboring cells differ by at most their ground distance. This linear program has few
+    conditions, and an optimal function whose values are multiples of a twentieth, so the result is exact.
 
     The distance is 0 if one of the histograms has no jobs.
+
+    References
+    ----------
+    H. Ling, K. Okada, "An efficient earth mover's distance algorithm for robust histogram comparison", IEEE
+    Transactions on Pattern Analysis and Machine Intelligence 29(5), 2007: with city-block distances, neighbors suffice.
 
     Examples
     --------
@@ -122,17 +136,39 @@ def earth_movers_distance(first: np.ndarray, second: np.ndarray) -> float:
     excess = first / first.sum() - second / second.sum()
     if np.abs(excess).max() < 1e-12:
         return 0.0
-    from ot.lp import emd2  # the import takes 1 s
+    rows, columns = (np.flatnonzero(excess.any(axis=axis)) for axis in (1, 0))
+    excess = excess[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+    return round(float(_potential(excess) @ excess.ravel()) / _UNITS, 12)
 
-    more, less = np.argwhere(excess > 0), np.argwhere(excess < 0)
-    far = _LOAD_STEP * np.abs(more[:, None, 0] - less[None, :, 0])
-    far = far + _VALUE_STEP * np.abs(more[:, None, 1] - less[None, :, 1])
-    supply, demand = excess[excess > 0], -excess[excess < 0]
-    work = emd2(
-        supply / supply.sum(), demand / demand.sum(), far, numItermax=10_000_000, center_dual=False,
-        check_marginals=False,
-    )  # fmt: skip
-    return round(float(work * supply.sum()), 12)
+
+def _potential(excess: np.ndarray) -> np.ndarray:
+    """Return the function of the cells with the greatest sum of products, in units of 1 / `_UNITS`."""
+    from scipy.optimize import LinearConstraint, milp
+
+    steps, allowed = _neighbors(*excess.shape)
+    # In numbers of cells, the objective is large compared with the tolerances of the solver.
+    found = milp(-excess.ravel() * excess.size, constraints=LinearConstraint(steps, -allowed, allowed))
+    if found.x is None:
+        raise RuntimeError(f"the distance of two heatmaps has no solution: {found.message}")
+    potential = np.rint(found.x)
+    if (np.abs(steps @ potential) > allowed).any():
+        raise RuntimeError("the distance of two heatmaps is not exact")
+    return potential
+
+
+@cache
+def _neighbors(rows: int, columns: int) -> tuple[Any, np.ndarray]:
+    """Return the differences of all neighboring cells as a sparse matrix, and their ground distances."""
+    from scipy.sparse import csc_array
+
+    number = np.arange(rows * columns).reshape(rows, columns)
+    one = np.concatenate([number[:-1].ravel(), number[:, :-1].ravel()])
+    other = np.concatenate([number[1:].ravel(), number[:, 1:].ravel()])
+    pair = np.arange(one.size)
+    signs = np.repeat([1.0, -1.0], one.size)
+    steps = csc_array((signs, (np.tile(pair, 2), np.concatenate([one, other]))), shape=(one.size, number.size))
+    distances = np.repeat([_LOAD_STEP, _VALUE_STEP], [(rows - 1) * columns, rows * (columns - 1)])
+    return steps, np.rint(distances * _UNITS)
 
 
 def equal_shape(first: np.ndarray, second: np.ndarray, step: int) -> list[np.ndarray]:

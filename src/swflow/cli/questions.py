@@ -27,7 +27,7 @@ from swflow.cli.terminal import (
     say_removed,
     tracked,
 )
-from swflow.errors import SwflowError
+from swflow.errors import SwflowError, reason_of
 from swflow.scheduling.options import Unchecked
 
 if TYPE_CHECKING:
@@ -282,7 +282,7 @@ def _site_config(config: Path, scheduler: str) -> dict[str, Any]:
     try:
         content = read_mapping(config.read_text(encoding="utf-8"), str(config))
     except OSError as error:
-        raise SwflowError(f"{config}: cannot be read ({error.strerror})") from None
+        raise SwflowError(f"{config}: cannot be read ({reason_of(error)})") from None
     schedulers = content.get("schedulers")
     if not isinstance(schedulers, dict) or not isinstance(schedulers.get(scheduler), dict):
         raise SwflowError(f"{config}: schedulers: no {scheduler!r}; expected a file that `swflow import site` wrote")

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from swflow.conformance.suite import Case
-from swflow.errors import SwflowError
+from swflow.errors import SwflowError, reason_of
 from swflow.jobs.table import Workload
 
 #: The verdicts. Only `FAIL`, `CRASH`, `TIMEOUT` and `NO_OUTPUT` make the command exit with status 1.
@@ -151,7 +151,7 @@ def _answer(command: str, log: Path, processors: int, about: Judgement, timeout:
                 process.communicate()
                 return replace(about, verdict=TIMEOUT, detail=f"no end within {timeout:g} s")
     except OSError as error:
-        raise SwflowError(f"--command {arguments[0]}: {error.strerror}; expected a program that can be run") from None
+        raise SwflowError(f"--command {arguments[0]}: {reason_of(error)}; expected a program that can be run") from None
     if process.returncode != 0:
         lines = said.decode(errors="replace").strip().splitlines() or ["nothing on standard error"]
         return replace(about, verdict=CRASH, detail=f"exit status {process.returncode}: {lines[-1][:200]}")

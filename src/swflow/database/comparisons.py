@@ -52,6 +52,9 @@ def compare_runs(pairs: Sequence[tuple[Run, Run]]) -> Rows:
     """
     Return the rows of pairs of runs, resampled together: their distance, and which one is better how certainly.
 
+    The distance is that of two schedulers on one workload. Pairs of different workloads have none, since their jobs
+    differ, too; they are the majority, and their distances would take most of the load's time.
+
     The pairs are a list of `pairs_to_compare`. Runs with many jobs in total are read again for each measure, one at a
     time. `with_verdicts` adds the corrected verdicts to these rows of table ``comparisons``.
     """
@@ -74,7 +77,9 @@ def compare_runs(pairs: Sequence[tuple[Run, Run]]) -> Rows:
                 "measure": measure,
                 "variant": variant.run,
                 "base": base.run,
-                **asdict(compare(one.heatmap, other.heatmap)),
+                **asdict(
+                    compare(one.heatmap, other.heatmap, measure_distance=variant.workload == base.workload)
+                ),
                 "score": score.value,
                 "basis": "weeks",
                 "blocks": mean.blocks,

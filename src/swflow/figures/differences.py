@@ -1,5 +1,6 @@
 """Figures of differences: the job distributions of pairs of runs, at equal load."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import altair as alt
@@ -52,7 +53,10 @@ def draw_difference(request: Request) -> Spec:
             axis = first_titled(y, number)
             panel = _difference_panel(data, differences[number], axis, extreme, request.interactive, legend)
             known = _comparison(request, first["run"], second["run"], measure)
-            verdict = _verdict(variant, base, known or compare(*of_pairs[number]), measure)
+            if known is None or known.distance is None:  # the load does not compute it for runs of two workloads
+                computed = compare(*of_pairs[number])
+                known = replace(known or computed, distance=computed.distance)
+            verdict = _verdict(variant, base, known, measure)
             charts.append(panel.properties(width=width, height=height, title=verdict))
         rows.append(beside(*charts, spacing=14, color="independent"))
     words = "Cells: jobs of the first run minus jobs of the second; blue: more in the first, orange: more in the second"

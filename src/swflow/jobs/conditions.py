@@ -15,7 +15,7 @@ import operator
 import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -52,6 +52,8 @@ _NODES = (
     ast.Expression, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.BinOp, ast.Compare, ast.Name, ast.Load, ast.Constant,
 )  # fmt: skip
 _WORDS = re.compile(r"\b(AND|OR|NOT|IN|IS|NULL)\b", re.IGNORECASE)
+_LONG_NUMBER = re.compile(r"[0-9_]{4000,}")  # Python refuses whole numbers of more than 4,300 digits
+_TOO_LARGE = "the number {position} is too large; use numbers below 1e308"
 _SINGLE_EQUALS = re.compile(r"(?<![=!<>:])=(?!=)")
 
 
@@ -108,24 +110,43 @@ def _cut(text: str) -> str:
 
 
 def _parse(text: str, where: str) -> ast.Expression:
-    """Parse a text with Python's grammar; raise `SwflowError` for every invalid text."""
+    """
+    Parse a text with Python's grammar; raise `SwflowError` for every invalid text.
+
+    The words of Python's errors change between its versions. They are added in parentheses only.
+    """
+    if _depth(text) > MOST_LEVELS:
+        raise SwflowError(f"{where}: too deeply nested; simplify it")
+    long = _LONG_NUMBER.search(text)
+    if long:
+        raise SwflowError(f"{where}: {_TOO_LARGE.format(position=f'at position {long.start() + 1}')}")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return ast.parse(text.strip(), mode="eval")
-    except SyntaxError as error:
-        end = len(text.strip()) + 1
-        problem = str(error.msg).splitlines()[0]
-        if error.offset and error.offset < end:
-            problem += f" at position {error.offset}"
-        elif problem == "invalid syntax":  # Python reports offset 0 or one beyond the end
-            problem = f"incomplete at position {end}, after {_cut(text.split()[-1])!r}" if text.strip() else "empty"
-        equals = "; compare with ==" if _SINGLE_EQUALS.search(text) else ""
-        raise SwflowError(f"{where}: {problem}{equals}") from None
+    except (SyntaxError, ValueError) as error:
+        raise SwflowError(f"{where}: {_problem(text, error)}") from None
     except (RecursionError, MemoryError):
         raise SwflowError(f"{where}: too deeply nested; simplify it") from None
-    except ValueError as error:
-        raise SwflowError(f"{where}: {str(error).splitlines()[0]}") from None
+
+
+def _problem(text: str, error: SyntaxError | ValueError) -> str:
+    """Return why and where Python's grammar refuses a text."""
+    if not text.strip():
+        return "empty"
+    end = len(text.strip()) + 1
+    offset = error.offset if isinstance(error, SyntaxError) else None
+    equals = "; compare with ==" if _SINGLE_EQUALS.search(text) else ""
+    if offset is not None and not 0 < offset < end:
+        return f"incomplete at position {end}, after {_cut(text.split()[-1])!r}{equals}"
+    position = f" at position {offset}" if offset else ""
+    words = (error.msg if isinstance(error, SyntaxError) else str(error)).splitlines()[0]
+    return f"cannot be parsed{position} ({_cut(words)}){equals}"
+
+
+def _depth(text: str) -> int:
+    """Return how deeply the parentheses of a text are nested."""
+    return max(accumulate((char in "([{") - (char in ")]}") for char in text), default=0)
 
 
 def _size(tree: ast.AST) -> tuple[int, int]:
@@ -150,7 +171,7 @@ def _check_number(value: Any, where: str, position: str) -> None:
     except OverflowError:
         finite = False
     if not finite:
-        raise SwflowError(f"{where}the number {position} is too large; use numbers below 1e308")
+        raise SwflowError(f"{where}{_TOO_LARGE.format(position=position)}")
 
 
 def _check_membership(tree: ast.AST, where: str) -> set[int]:

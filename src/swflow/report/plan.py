@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from swflow.errors import SwflowError
+from swflow.errors import SwflowError, reason_of
 from swflow.names import first_replicates, log_of, recipe_of
 from swflow.studies.plan import Config, study_runs, study_sweeps, subsets, with_titles
 
@@ -82,7 +82,7 @@ def read_plan(path: str | os.PathLike[str] | None, runs: Sequence[dict[str, str]
         titles = config.get("titles") or with_titles({"schedulers": config.get("schedulers") or {}})["titles"]
         return Plan(list(_studies(config, runs)), _digest(config), titles)
     except OSError as error:
-        raise SwflowError(f"{path}: {error.strerror}") from None
+        raise SwflowError(f"{path}: {reason_of(error)}") from None
     except (yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
         raise SwflowError(f"{path}: not a config of the workflow: {str(error).splitlines()[0]}") from None
 

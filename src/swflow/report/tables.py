@@ -127,7 +127,8 @@ GROUP BY workload, scheduler, jobs, above_1 ORDER BY workload, scheduler""",
     ),
     "comparisons": Table(
         "Which is better at equal load",
-        "Two runs of a log. distance: the earth mover's distance of their heatmaps, in decades of the value. "
+        "Two runs of a log. distance: the earth mover's distance of their heatmaps, in decades of the value, if they "
+        "share a workload. "
         "score: at equal load, the probability that a job of the variant has a smaller value than a job of the "
         "base, minus the probability of the opposite. mean_difference: mean of the variant minus mean of the "
         "base. low and high: 95 % confidence interval, over the log's weeks or over replicates. verdict: by "

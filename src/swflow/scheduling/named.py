@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from swflow.errors import SwflowError, suggest
+from swflow.errors import SwflowError, reason_of, suggest
 from swflow.scheduling.options import Unchecked
 from swflow.scheduling.orders.vocabulary import LOG, MULTIFACTOR, ORDERS
 
@@ -72,7 +72,7 @@ def _of_file(path: str, name: str | None, where: str) -> tuple[str, Unchecked]:
     try:
         content = _content(Path(path).read_text(encoding="utf-8"), where)
     except (OSError, UnicodeDecodeError) as error:
-        raise SwflowError(f"{where}: cannot be read; {getattr(error, 'strerror', None) or 'not a text'}") from None
+        raise SwflowError(f"{where}: cannot be read; {reason_of(error) or 'not a text'}") from None
     schedulers = content.get("schedulers") if isinstance(content, Mapping) else None
     if not isinstance(schedulers, Mapping) or not schedulers:
         raise SwflowError(f"{where}: no schedulers; expected a file with 'schedulers: {{name: {{…}}}}'")

@@ -77,7 +77,7 @@ def _load_module(module: str, option: str) -> ModuleType:
             return importlib.import_module(module)
         return _load_file(path.resolve(), path.stat().st_mtime_ns)
     except SyntaxError as error:
-        raise SwflowError(f"{option}: {error.filename}:{error.lineno}: {error.msg}") from None
+        raise SwflowError(f"{option}: {error.filename}:{error.lineno}: invalid Python ({error.msg})") from None
     except Exception as error:  # whatever the user's code raises
         raise SwflowError(f"{option}: {module}: {error_inside(error)}") from error
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from swflow.errors import SwflowError
+from swflow.errors import SwflowError, reason_of
 from swflow.jobs.randomness import uniform_per_job
 from swflow.jobs.table import JOB_COLUMNS, Entry, Workload
 from swflow.workload.models.memory_model import RECORDS, MemoryModel, draw_memory, shares, spearman
@@ -180,7 +180,7 @@ def read_demands(file: str | os.PathLike[str], column: int = 2) -> dict[int, flo
     try:
         lines = Path(file).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "no text file"
+        reason = reason_of(error) or "no text file"
         raise SwflowError(f"{file}: {reason}; it must have lines such as: 17 500") from None
     demands: dict[int, float] = {}
     for number, line in enumerate(lines, 1):
