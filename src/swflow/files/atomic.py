@@ -7,7 +7,7 @@ import re
 import shutil
 import socket
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -115,24 +115,6 @@ def read_json(path: str | os.PathLike[str], what: str, marks: Mapping[str, objec
     if marks and not (isinstance(content, dict) and marks.items() <= content.items()):
         raise SwflowError(f"{path}: not {what}")
     return content
-
-
-def write_checked(path: Path, head: str, content: bytes) -> None:
-    """Write a file of a cache: a line with ``head``, which has no space, and a checksum, and the content."""
-    with suppress(OSError, SwflowError), atomic_path(path) as temporary:  # without a cache, the content is made again
-        temporary.write_bytes(f"{head} {hashlib.blake2b(content).hexdigest()}\n".encode() + content)
-
-
-def read_checked(path: Path) -> tuple[str, bytes] | None:
-    """Return head and content of a file of `write_checked`, and touch it; None if it is missing or damaged."""
-    try:
-        first, _, content = path.read_bytes().partition(b"\n")
-    except OSError:
-        return None
-    with suppress(OSError):
-        os.utime(path)
-    head, _, digest = first.decode(errors="replace").partition(" ")
-    return (head, content) if digest == hashlib.blake2b(content).hexdigest() else None
 
 
 def file_digest(path: str | os.PathLike[str]) -> str:
