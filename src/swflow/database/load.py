@@ -26,7 +26,7 @@ from swflow.database.inputs import KINDS, Contents, Inputs, Update, planned_upda
 from swflow.database.leaderboard import DIFFERENCES, GAPS, LEADERBOARD
 from swflow.database.schema import FIGURES, KEPT, MEDIANS, TABLES, Rows
 from swflow.errors import SwflowError, reason_of
-from swflow.files.atomic import atomic_path, read_json, write_json, write_text
+from swflow.files.atomic import atomic_path, check_output, read_json, write_json, write_text
 from swflow.files.query import connect, fetched, memory_limit, open_database
 from swflow.jobs import table as tables
 from swflow.jobs.table import JOB_COLUMNS
@@ -96,6 +96,7 @@ def load(
     >>> import swflow
     >>> swflow.load(["results/runs/KTH-SP2", "mine.parquet"], "mine.duckdb")  # doctest: +SKIP
     """
+    check_output(database, stream=False)
     inputs = read_inputs(paths)
     _finish_log(Path(database))
     update = planned_update(inputs, database)
