@@ -280,9 +280,9 @@ def database_page(folder: Path) -> str:
 
 def tables_of(database: Path) -> list[tuple[str, str, list[tuple[str, str]]]]:
     """Return the tables and views of a database with the names and types of their columns."""
-    import duckdb
+    from swflow.files.query import open_database
 
-    with duckdb.connect(str(database), read_only=True) as connection:
+    with open_database(database, read_only=True) as connection:
         views = {
             name for (name,) in connection.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
         }

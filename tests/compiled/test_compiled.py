@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from swflow.compiled import numba_compiler, numba_internals
+from swflow.compiled.cache import kernel_folder
 from swflow.compiled.kernel import Callback, Handle, Kernel, call_formula, part_of
-from swflow.files.atomic import read_checked
+from swflow.files.cache import read_cached
 
 PAIR = np.dtype([("weight", np.float64), ("number", np.int32)])
 
@@ -68,8 +69,9 @@ def by_hand(outer: Outer, first: int) -> list[float]:
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch) -> Path:
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    return tmp_path
+    """Return the folder of compiled kernels in an empty cache."""
+    monkeypatch.setenv("SWFLOW_CACHE", str(tmp_path))
+    return tmp_path / kernel_folder()
 
 
 @pytest.mark.parametrize("rows, first, doubles", [(5, 0, False), (5, 2, True), (0, 0, False)])
@@ -100,16 +102,22 @@ def test_a_complete_object_is_loaded_and_an_incomplete_one_is_not(folder, monkey
             Kernel(_add_up, {_answer: _many})(Handle([outer]), 1)
     monkeypatch.setattr(numba_internals, "machine_code", compile_it)
     assert Kernel(_add_up, {_answer: _many})(Handle([outer]), 1) == 4
-    assert read_checked(file) is not None
+    assert read_cached(kernel_folder(), file.name) is not None
 
 
-def test_a_read_only_cache_leads_to_compilation(tmp_path, monkeypatch):
-    blocked = tmp_path / "file"
-    blocked.write_text("")
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(blocked))
+@pytest.mark.parametrize("how", ["no folder", "others can write"])
+def test_a_cache_that_cannot_be_used_leads_to_compilation(tmp_path, monkeypatch, how):
+    blocked = tmp_path / "cache"
+    if how == "no folder":
+        blocked.write_text("")
+    else:
+        blocked.mkdir()
+        blocked.chmod(0o777)
+    monkeypatch.setenv("SWFLOW_CACHE", str(blocked))
     outer = example(2)
     assert Kernel(_add_up, {_answer: _many})(Handle([outer]), 0) == 2
     assert outer.sums.tolist() == by_hand(outer, 0)
+    assert blocked.is_file() or not list(blocked.iterdir())
 
 
 def test_one_kernel_serves_other_lengths_and_numbers_but_not_other_types(folder):

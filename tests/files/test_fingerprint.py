@@ -203,7 +203,7 @@ def test_parsed_files_are_kept_between_calls_and_a_damaged_cache_is_ignored(copi
     expected, parsed = fingerprints_of_all()
     assert len(parsed) == len(set(parsed)) > 50  # each module once
     assert fingerprints_of_all() == (expected, [])
-    (cache,) = tmp_path.glob("sources-*.pickle")
+    (cache,) = tmp_path.glob("sources/*.json")
     content = cache.read_bytes()
     head, _, text = content.partition(b"\n")
     wrong = text.replace(b"swflow.", b"swflou.", 1)

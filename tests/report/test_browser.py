@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -136,6 +137,18 @@ def forecast_page(tmp_path_factory):
     path = tmp_path_factory.mktemp("forecast") / "forecast.html"
     write_page(forecaster, path)
     return path, forecaster
+
+
+def test_names_in_the_page_of_forecasts_are_text(browser, forecast_page, tmp_path):
+    _, forecaster = forecast_page
+    names = ["<!--<script>", "</script><img src=x onerror=\"document.title='run'\">"]
+    labels = dict(zip(forecaster.labels, names, strict=True))
+    write_page(replace(forecaster, name="x@data@.txt", labels=labels), tmp_path / "page.html")
+    with Tab(browser, tmp_path / "page.html", 1280, build=False) as tab:
+        assert tab.complaints == []
+        assert sorted(tab.page.locator("#partition option").all_inner_texts()) == sorted(names)
+        assert "(median)" in tab.page.inner_text("#answer")
+        assert tab.page.title() == "When will my job start? x@data@.txt" and tab.page.locator("img").count() == 0
 
 
 @pytest.mark.parametrize("width", [390, 1280])

@@ -218,8 +218,11 @@ def sql(
     limit: Print at most this number of rows.
     write: Allow statements that change the database, or read or write files.
     """
+    from swflow.files.atomic import check_output
     from swflow.files.query import query as run_query
 
+    if output:
+        check_output(output)
     if query.isidentifier() and not write:
         query = f'FROM "{query}"'
     if csv + parquet + as_json > 1:

@@ -68,9 +68,12 @@ def adjust(
     """
     from polars import concat
 
+    from swflow.files.atomic import check_output
     from swflow.studies import sweeps
     from swflow.workload.clean import open_workload
 
+    if output:
+        check_output(output)
     chosen = read_schedulers(scheduler, {f"{order}-{backfill}": {"order": order, "backfill": backfill}})
     opened = open_workload(workload)
     options: dict[str, Any] = {"d": d, "replicates": seeds, "seed": seed, "threads": threads}
@@ -133,10 +136,12 @@ def sweep(
     excess: Scale by the precise factor plus this percentage: a number or FROM:TO:STEP; repeatable.
     seeds: Make this number of draws per setting.
     """
+    from swflow.files.atomic import check_output
     from swflow.studies import sweeps
     from swflow.studies.points import values
     from swflow.workload.clean import open_workload
 
+    check_output(output)
     opened = open_workload(workload)
     chosen = read_schedulers(scheduler, {"easy": {"backfill": "easy"}, "fcfs": {"backfill": "none"}})
     settings = sweeps.points(

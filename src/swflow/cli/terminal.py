@@ -456,7 +456,10 @@ def say(text: str) -> None:
 
 
 def check_ending(output: Path, *endings: str) -> None:
-    """Raise an error, before any work is done, unless the output has one of the endings."""
+    """Raise an error, before any work is done, unless the output has one of the endings and can be written."""
+    from swflow.files.atomic import check_output
+
     if not output.name.endswith(endings):
         known = f"{', '.join(endings[:-1])} or {endings[-1]}" if len(endings) > 1 else endings[0]
         raise SwflowError(f"{output}: unknown ending; use {known}")
+    check_output(output)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from swflow.compiled.cache import kernel_folder, object_key, remove_unused
+from swflow.compiled.cache import KEPT_SECONDS, kernel_folder, object_key
 from swflow.compiled.source import (
     Handle,
     Linker,
@@ -22,7 +22,7 @@ from swflow.compiled.source import (
     record,
     register_formula,
 )
-from swflow.files.atomic import read_checked, write_checked
+from swflow.files.cache import read_cached, trim, write_cached
 
 __all__ = [
     "Callback", "Handle", "Kernel", "call_formula", "compiled_as", "interpreted", "part_of", "record",
@@ -135,13 +135,11 @@ _C_TYPES: dict[str, type] = {"int": ctypes.c_int64, "bool": ctypes.c_int64, "flo
 def _stored(name: str, compiled: Callable[[], tuple[str, bytes]]) -> tuple[str, bytes]:
     """Return the name of a function and its machine code, from the cache if it is there."""
     folder = kernel_folder()
-    path = None if folder is None else folder / name
-    found = None if path is None else read_checked(path)
+    found = read_cached(folder, name)
     if found is None:
         found = compiled()
-        if path is not None:
-            write_checked(path, *found)
-            remove_unused(path.parent)
+        write_cached(folder, name, *found)
+        trim(folder, seconds=KEPT_SECONDS)
     return found
 
 

@@ -13,6 +13,7 @@ from swflow.database.schema import Rows
 from swflow.errors import SwflowError
 from swflow.files.atomic import file_digest, read_json
 from swflow.files.fingerprint import fingerprint
+from swflow.files.query import open_database
 from swflow.jobs.table import JOB_COLUMNS, read_metadata
 from swflow.scheduling.options import Unchecked
 from swflow.studies import runs
@@ -187,7 +188,7 @@ def _old_contents(database: str | os.PathLike[str], contents: Contents) -> Conte
     if not Path(database).is_file():
         return None
     try:
-        with duckdb.connect(Path(database), read_only=True) as connection:
+        with open_database(database, read_only=True) as connection:
             rows = connection.execute("SELECT kind, name, digest FROM contents").fetchall()
     except duckdb.Error:
         return None  # another version, or not a database: build a new one and replace it

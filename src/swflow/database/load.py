@@ -26,8 +26,8 @@ from swflow.database.inputs import KINDS, Contents, Inputs, Update, planned_upda
 from swflow.database.leaderboard import DIFFERENCES, GAPS, LEADERBOARD
 from swflow.database.schema import FIGURES, KEPT, MEDIANS, TABLES, Rows
 from swflow.errors import SwflowError, reason_of
-from swflow.files.atomic import atomic_path, read_json, write_json, write_text
-from swflow.files.query import connect, fetched, memory_limit
+from swflow.files.atomic import atomic_path, check_output, read_json, write_json, write_text
+from swflow.files.query import connect, fetched, memory_limit, open_database
 from swflow.jobs import table as tables
 from swflow.jobs.table import JOB_COLUMNS
 from swflow.papers import published_tables
@@ -96,7 +96,9 @@ def load(
     >>> import swflow
     >>> swflow.load(["results/runs/KTH-SP2", "mine.parquet"], "mine.duckdb")  # doctest: +SKIP
     """
+    check_output(database, stream=False)
     inputs = read_inputs(paths)
+    _finish_log(Path(database))
     update = planned_update(inputs, database)
     is_large = any(run.notes["rows"] > tables.MOST_AT_ONCE for run in inputs.runs)
     workers = 0 if is_large else processes if len(update.runs) >= MANY_RUNS else 1
@@ -105,38 +107,86 @@ def load(
             computed = compute(inputs, update, in_turn)
             if update.old:
                 shutil.copyfile(database, temporary)
-            with duckdb.connect(temporary) as connection:
-                connection.execute("SET enable_progress_bar = false; SET preserve_insertion_order = true")
+            with open_database(temporary) as connection:
+                connection.execute("SET preserve_insertion_order = true")
                 connection.execute(f"SET memory_limit = '{memory_limit()}B'")
                 if not is_large:  # leave a processor to the comparisons, which take longest
                     connection.execute(f"SET threads = {max(1, (os.cpu_count() or 1) - 1)}")
-                _prepare(connection, update.old or {}, inputs.contents)
-                for run in update.runs:
-                    runs.check_whole(run.file, run.listed)
-                _fill_workloads(connection, computed.examined)
-                # What does not need the results of the other processes comes first, so that they are ready later.
-                _fill_runs(connection, inputs)
-                _fill_others(connection, inputs, left_out)
-                for name, table in published_tables().items():
-                    _insert(connection, name, table)
-                connection.execute(FIGURES)
-                _fill_replicates(connection)
-                for view in _VIEWS:
-                    connection.execute(view)
-                connection.execute("CREATE TEMP TABLE medians AS FROM main.medians")  # many queries of claims read it
-                connection.execute(COVERAGE)
-                _fill_outcomes(connection, update, computed, progress)
-                _fill_fairness_and_fidelity(connection, computed)
-                _fill_comparisons(connection, [row for rows in computed.compared for row in rows])
-                _insert(connection, "claims", check_claims(connection))
-                rows = [(*part, digest) for part, digest in sorted(inputs.contents.items())]
-                _insert(connection, "contents", pl.DataFrame(rows, ["kind", "name", "digest"], orient="row"))
+                _fill(connection, inputs, update, computed, left_out, progress)
                 counts = _row_counts(connection)
+                connection.execute("CHECKPOINT")  # closing a database does not report that this failed
+            _check_written(temporary, counts)
         except duckdb.Error as error:
             raise SwflowError(f"load: {database}: {reason_of(error)}") from error
         finally:
-            Path(f"{temporary}.wal").unlink(missing_ok=True)
+            _log_of(temporary).unlink(missing_ok=True)
     return counts
+
+
+def _fill(
+    connection: duckdb.DuckDBPyConnection,
+    inputs: Inputs,
+    update: Update,
+    computed: Computed,
+    left_out: Sequence[Mapping[str, object]],
+    progress: Callable[[Sequence[Any]], Iterable[Any]],
+) -> None:
+    """Fill all tables, and create the views."""
+    _prepare(connection, update.old or {}, inputs.contents)
+    for run in update.runs:
+        runs.check_whole(run.file, run.listed)
+    _fill_workloads(connection, computed.examined)
+    # What does not need the results of the other processes comes first, so that they are ready later.
+    _fill_runs(connection, inputs)
+    _fill_others(connection, inputs, left_out)
+    for name, table in published_tables().items():
+        _insert(connection, name, table)
+    connection.execute(FIGURES)
+    _fill_replicates(connection)
+    for view in _VIEWS:
+        connection.execute(view)
+    connection.execute("CREATE TEMP TABLE medians AS FROM main.medians")  # many queries of claims read it
+    connection.execute(COVERAGE)
+    _fill_outcomes(connection, update, computed, progress)
+    _fill_fairness_and_fidelity(connection, computed)
+    _fill_comparisons(connection, [row for rows in computed.compared for row in rows])
+    _insert(connection, "claims", check_claims(connection))
+    rows = [(*part, digest) for part, digest in sorted(inputs.contents.items())]
+    _insert(connection, "contents", pl.DataFrame(rows, ["kind", "name", "digest"], orient="row"))
+
+
+def _log_of(database: Path) -> Path:
+    """Return the file of changes that are not in the database file yet, DuckDB's write-ahead log."""
+    return Path(f"{database}.wal")
+
+
+def _finish_log(database: Path) -> None:
+    """
+    Write the changes of ``swflow sql --write`` that are beside an existing database into it.
+
+    A new file of the same name would otherwise be opened with changes of the old one. A file that is not a database
+    is replaced.
+    """
+    if not _log_of(database).exists() or not database.is_file():
+        return
+    try:
+        with open_database(database) as connection:
+            connection.execute("CHECKPOINT")
+        left = _log_of(database).exists()
+    except duckdb.Error as error:
+        raise SwflowError(f"{database}: changes beside it cannot be written into it ({reason_of(error)})") from None
+    if left:
+        raise SwflowError(f"{_log_of(database)}: another process changes the database; expected none; load again later")
+
+
+def _check_written(database: Path, counts: Mapping[str, int]) -> None:
+    """Raise an error unless a closed database is whole: no changes beside it, and the same rows when it is reopened."""
+    is_whole = not _log_of(database).exists()
+    if is_whole:
+        with open_database(database, read_only=True) as connection:
+            is_whole = _row_counts(connection) == counts
+    if not is_whole:
+        raise duckdb.IOException("the file is incomplete after closing it; free some space on its disk")
 
 
 #: The views, and the tables that are made from other tables, in an order in which each finds what it reads.

@@ -27,7 +27,7 @@ from swflow.figures.workloads import (
     draw_offered_load,
     draw_repetitions,
 )
-from swflow.files.atomic import atomic_path, read_json
+from swflow.files.atomic import atomic_path, check_output, read_json
 from swflow.files.query import connect
 from swflow.names import log_of
 
@@ -197,6 +197,8 @@ def draw_files(
     """
     arguments = {name: value for name, value in options.items() if name != "kind"}
     draws: Callable[..., Spec] = draw_sweep if options["kind"] == "sweep" else partial(draw, options["kind"])
+    for path in paths:
+        check_output(path)
     drawn = cache(lambda interactive: draws(database, interactive=interactive, **arguments))
     for path in map(Path, paths):
         write(drawn(path.suffix == ".json"), path)

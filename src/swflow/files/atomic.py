@@ -6,8 +6,11 @@ import os
 import re
 import shutil
 import socket
+import stat
+import sys
+import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,6 +22,8 @@ _IN_THE_MAKING = re.compile(r"\.(?P<process>[1-9][0-9]*)@(?P<host>[A-Za-z0-9_-]*
 
 _LONGEST = 255  # longest name of a file, bytes
 
+_MOST_LINKS = 40  # as in Linux
+
 
 @contextmanager
 def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
@@ -28,44 +33,113 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     A missing folder is created. The temporary path has the suffixes of ``path``, for writers that choose the format by
     suffix. Temporary files of killed commands are removed first.
 
+    If ``path`` is a symbolic link, its target is replaced and the link stays. A pipe or a device, such as
+    ``/dev/stdout``, gets the content of the temporary file when the block ends.
+
     Raises
     ------
     SwflowError
-        If the file cannot be written: the folder is read-only, the disk is full, the name is too long.
+        If the file cannot be written: the folder is read-only, the disk is full, the name is too long, ``path`` is a
+        socket.
 
     Examples
     --------
     >>> with atomic_path("/tmp/example.txt") as temporary:
     ...     _ = temporary.write_text("whole or not at all")
     """
-    target = Path(path)
-    begin = f".{os.getpid()}@{_host()}."
-    name = os.fsencode(target.name)
-    room = _LONGEST - len(begin)
-    if room < len(name) <= _LONGEST:
-        name = name[-room:]
-    temporary = target.with_name(begin + os.fsdecode(name))
+    named, (target, stream) = Path(path), _followed(Path(path))
+    temporary = target
     try:
+        if stream is not None:
+            with tempfile.TemporaryDirectory() as folder:
+                temporary = Path(folder) / named.name
+                yield temporary
+                _copy(temporary, stream)
+            return
+        temporary = _temporary_of(target)
         target.parent.mkdir(parents=True, exist_ok=True)
         remove_left_over(target)
         if target.is_dir():
             raise IsADirectoryError
         yield temporary
         temporary.replace(target)
+    except BrokenPipeError:
+        raise  # the reader of a pipe has stopped
     except Exception as error:
         reason = reason_of_writing(error)
         about = Path(getattr(error, "filename", None) or target)
         if reason is None or not (about in (target, target.parent) or about.name.startswith(temporary.name)):
             raise
-        raise SwflowError(f"{target}: cannot be written ({reason})") from None
+        raise SwflowError(f"{named}: cannot be written ({reason})") from None
     finally:
-        _remove(temporary)
+        if temporary != target:
+            _remove(temporary)
+
+
+def check_output(path: str | os.PathLike[str], *, stream: bool = True) -> None:
+    """
+    Raise an error, before any work is done, if a path is not one of a file that can be written.
+
+    With ``stream=False``, pipes and devices are refused, too, since the format is not written from start to end.
+    """
+    _, found = _followed(Path(path))
+    if found is not None and not stream:
+        raise SwflowError(f"{path}: a pipe or a device; expected a file")
+
+
+def _followed(path: Path) -> tuple[Path, Path | int | None]:
+    """
+    Return the path at the end of symbolic links, and the stream that it is: a pipe, a device or a descriptor, or None.
+
+    A descriptor, as ``/dev/stdout`` is, counts as a stream even if it is that of a file: others write to it, too.
+    """
+    for _ in range(_MOST_LINKS):
+        folder = os.path.realpath(path.parent)
+        if re.fullmatch(rf"/proc/{os.getpid()}(/task/\d+)?/fd", folder) and path.name.isdecimal():
+            return path, int(path.name)
+        if not path.is_symlink():
+            break
+        path = Path(folder, path.readlink())
+    else:
+        raise SwflowError(f"{path}: cannot be written (symbolic links that refer to each other); name another path")
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return path, None  # a new file, or an error that writing reports
+    if stat.S_ISFIFO(mode) or stat.S_ISCHR(mode):
+        return path, path
+    if stat.S_ISSOCK(mode) or stat.S_ISBLK(mode):
+        kind = "socket" if stat.S_ISSOCK(mode) else "disk"
+        raise SwflowError(f"{path}: a {kind}; expected a file, a pipe, or a device such as /dev/stdout")
+    return path, None
+
+
+def _copy(file: Path, stream: Path | int) -> None:
+    """Write the content of a file to a pipe, a device or a descriptor."""
+    if isinstance(stream, int):
+        for one in (sys.stdout, sys.stderr):
+            one.flush()
+        stream = os.dup(stream)
+    with file.open("rb") as source, open(stream, "wb") as target:  # noqa: PTH123  # a path or a descriptor
+        shutil.copyfileobj(source, target)
+
+
+def _temporary_of(target: Path) -> Path:
+    """Return the path of the temporary file beside a file."""
+    begin = f".{os.getpid()}@{_host()}."
+    name = os.fsencode(target.name)
+    room = _LONGEST - len(begin)
+    if room < len(name) <= _LONGEST:
+        name = name[-room:]
+    return target.with_name(begin + os.fsdecode(name))
 
 
 @contextmanager
 def folder_beside(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Provide a folder next to ``path`` for data that does not fit in memory; remove it when the block ends."""
-    target = Path(path)
+    target, stream = _followed(Path(path))
+    if stream is not None:
+        target = Path(tempfile.gettempdir(), "stream")
     folder = target.with_name(f".{os.getpid()}@{_host()}.parts")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -115,24 +189,6 @@ def read_json(path: str | os.PathLike[str], what: str, marks: Mapping[str, objec
     if marks and not (isinstance(content, dict) and marks.items() <= content.items()):
         raise SwflowError(f"{path}: not {what}")
     return content
-
-
-def write_checked(path: Path, head: str, content: bytes) -> None:
-    """Write a file of a cache: a line with ``head``, which has no space, and a checksum, and the content."""
-    with suppress(OSError, SwflowError), atomic_path(path) as temporary:  # without a cache, the content is made again
-        temporary.write_bytes(f"{head} {hashlib.blake2b(content).hexdigest()}\n".encode() + content)
-
-
-def read_checked(path: Path) -> tuple[str, bytes] | None:
-    """Return head and content of a file of `write_checked`, and touch it; None if it is missing or damaged."""
-    try:
-        first, _, content = path.read_bytes().partition(b"\n")
-    except OSError:
-        return None
-    with suppress(OSError):
-        os.utime(path)
-    head, _, digest = first.decode(errors="replace").partition(" ")
-    return (head, content) if digest == hashlib.blake2b(content).hexdigest() else None
 
 
 def file_digest(path: str | os.PathLike[str]) -> str:

@@ -3,8 +3,8 @@
 import ast
 import hashlib
 import importlib.util
+import json
 import os
-import pickle
 import sys
 import time
 from collections import defaultdict
@@ -15,7 +15,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from swflow.files.atomic import read_checked, write_checked
+from swflow.files.cache import read_cached, write_cached
 
 PACKAGE = Path(__file__).parents[1]
 
@@ -72,12 +72,6 @@ def source_digest(name: str, *files: Path) -> str:
     digest.update("".join(package.parts(modules)).encode())
     package.kept.save()
     return digest.hexdigest()
-
-
-def cache_home() -> Path:
-    """Return the folder for what swflow keeps between calls: ``SWFLOW_CACHE``, by default ``~/.cache/swflow``."""
-    home = os.environ.get("SWFLOW_CACHE")
-    return Path(home) if home else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "swflow"
 
 
 @cache
@@ -355,10 +349,13 @@ class _Kept:
     def __init__(self, folder: Path, files: list[Path]) -> None:
         self.states = {file: _state(file) for file in files}
         self.head = _digest(repr((sys.version, _digest(Path(__file__).read_bytes()))).encode())
-        self.path = cache_home() / f"sources-{_digest(os.fsencode(folder))[:16]}.pickle"
-        head, content = read_checked(self.path) or ("", b"")
-        kept = pickle.loads(content) if head == self.head else {}
-        self.values = {file: value for file, (state, value) in kept.items() if self.states.get(file) == state}
+        self.name = f"{_digest(os.fsencode(folder))[:16]}.json"
+        head, content = read_cached("sources", self.name) or ("", b"")
+        kept = json.loads(content) if head == self.head else {}
+        self.stored = {
+            file: kept[str(file)][1] for file, state in self.states.items() if kept.get(str(file), [[]])[0] == state
+        }
+        self.values: dict[Path, Source | str] = {}
         self.is_new = False
 
     def save(self) -> None:
@@ -367,19 +364,46 @@ class _Kept:
             return
         latest = time.time_ns() - _JUST_WRITTEN * 10**9
         with suppress(OSError):  # a file is gone
+            self.stored |= {file: _stored(value) for file, value in self.values.items()}
             kept = {
-                file: (state, self.values[file])
+                str(file): (state, self.stored[file])
                 for file, state in self.states.items()
-                if file in self.values and _state(file) == state and max(state[1:]) < latest
+                if file in self.stored and _state(file) == state and max(state[1:]) < latest
             }
-            write_checked(self.path, self.head, pickle.dumps(kept))
+            write_cached("sources", self.name, self.head, json.dumps(kept).encode())
         self.is_new = False
 
-    def value(self, file: Path, read: Callable[[Path], Any]) -> Any:
+    def value(self, file: Path, read: Callable[[Path], Source | str]) -> Source | str:
         """Return what ``read`` returns for a file; each file is read once."""
         if file not in self.values:
-            self.values[file], self.is_new = read(file), True
+            if file in self.stored:
+                self.values[file] = _from_stored(self.stored[file])
+            else:
+                self.values[file], self.is_new = read(file), True
         return self.values[file]
+
+
+def _stored(value: Source | str) -> Any:
+    """Return a value in the form of JSON."""
+    if isinstance(value, str):
+        return value
+    definitions = {name: (one.digest, list(one.names), list(one.imports)) for name, one in value.definitions.items()}
+    return value.digest, list(value.imports), list(value.loaded), value.bound, definitions
+
+
+def _from_stored(stored: Any) -> Source | str:
+    """Return the value of `_stored`."""
+    if isinstance(stored, str):
+        return stored
+    digest, imports, loaded, bound, definitions = stored
+    return Source(
+        digest, _pairs(imports), _pairs(loaded), {name: (module, used) for name, (module, used) in bound.items()},
+        {name: Definition(one, set(names), _pairs(others)) for name, (one, names, others) in definitions.items()},
+    )  # fmt: skip
+
+
+def _pairs(imports: Iterable[Iterable[str]]) -> set[Import]:
+    return {(module, name) for module, name in imports}
 
 
 def _state(file: Path) -> list[int]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import duckdb
 
-from swflow.errors import SwflowError, number_of
+from swflow.errors import SwflowError, number_of, reason_of
 from swflow.jobs.machine import free_memory
 
 _NO_QUERY = 'sql: no query; write one, as in: swflow sql "FROM metrics"'
@@ -27,6 +27,41 @@ def memory_limit() -> int:
     return max(_LEAST_MEMORY, int(_MEMORY_SHARE * (free_memory() or 0)))
 
 
+#: No connection fetches or loads extensions, whatever file it opens; those that swflow needs are a part of DuckDB.
+_CONFIG: dict[str, Any] = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
+
+#: Bytes 8 to 11 of a DuckDB database.
+_MARK = b"DUCK"
+
+
+def open_database(
+    database: str | os.PathLike[str] | None = None, *, read_only: bool = False
+) -> duckdb.DuckDBPyConnection:
+    """
+    Open a DuckDB database, by default one in memory, without extensions and without a progress bar.
+
+    Every connection of swflow is opened here. DuckDB would open other files, such as SQLite databases, through an
+    extension that it fetches, before any setting applies.
+
+    Raises
+    ------
+    duckdb.IOException
+        If an existing file is not a DuckDB database.
+    """
+    if database is None:
+        connection = duckdb.connect(config=_CONFIG)
+    else:
+        path = Path(database).absolute()  # a name such as md:x.duckdb stands for a service
+        if path.is_file():
+            with path.open("rb") as file:
+                start = file.read(12)
+            if start and start[8:] != _MARK:
+                raise duckdb.IOException("another kind of file")
+        connection = duckdb.connect(path, read_only=read_only, config=_CONFIG)
+    connection.execute("SET enable_progress_bar = false")
+    return connection
+
+
 @contextmanager
 def connect(
     database: str | os.PathLike[str], output: str | os.PathLike[str] | None = None, threads: int | None = None
@@ -41,11 +76,12 @@ def connect(
     if not Path(database).is_file():
         raise SwflowError(f"{database}: no such database; {remedy}")
     try:
-        connection = duckdb.connect(Path(database), read_only=True)
+        connection = open_database(database, read_only=True)
+    except OSError as error:
+        raise SwflowError(f"{database}: {reason_of(error)}") from None
     except duckdb.Error as error:
         raise SwflowError(f"{database}: cannot be opened as a DuckDB database ({one_line(error)}); {remedy}") from None
     with connection:
-        connection.execute("SET enable_progress_bar = false")
         if threads is not None:
             connection.execute(f"SET threads = {threads:d}")
         connection.execute(f"SET memory_limit = '{memory_limit()}B'")
@@ -129,9 +165,8 @@ def _write(
         pass  # it is a database
     if not sql.strip():
         raise SwflowError(_NO_QUERY)
-    with duckdb.connect(Path(database)) as connection:
+    with open_database(database) as connection:
         try:
-            connection.execute("SET enable_progress_bar = false")
             return fetched(connection.execute(sql))
         except duckdb.Error as error:
             raise SwflowError(f"sql: {one_line(error)}") from None

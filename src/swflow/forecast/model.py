@@ -67,6 +67,15 @@ class Quantiles:
                 pool.map(lambda quantile: lightgbm.train({**_BOOSTING, "alpha": quantile}, data, _ROUNDS), QUANTILES)
             )
 
+    @classmethod
+    def of_texts(cls, texts: Iterable[str]) -> "Quantiles":
+        """Return the models of LightGBM's texts."""
+        import lightgbm
+
+        found = cls.__new__(cls)
+        found.models = [lightgbm.Booster(model_str=text) for text in texts]
+        return found
+
     def __call__(self, values: np.ndarray) -> np.ndarray:
         """Return the quantiles of the decades, one row per case, in increasing order."""
         if not len(values):

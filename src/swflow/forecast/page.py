@@ -2,6 +2,7 @@
 
 import html
 import json
+import re
 from pathlib import Path
 
 from swflow.errors import SwflowError
@@ -30,8 +31,11 @@ def write_page(forecaster: Forecaster, path: Path) -> None:
     requests = [forecaster.describe(size, limit, name, None) for name in names for size in sizes for limit in limits]
     found = [[round(one.low), round(one.median), round(one.high)] for one in forecaster.of_requests(requests)]
     content = {"partitions": names, "sizes": sizes, "limits": [span(limit) for limit in limits], "found": found}
+    values = {
+        "title": html.escape(f"When will my job start? {log_name(forecaster.name)}"),
+        "coverage": html.escape(coverage(forecaster)),
+        "data": json.dumps(content).replace("<", "\\u003c"),  # no text can end or nest the script
+    }
     text = (Path(__file__).parent / "page.html").read_text("utf-8")
-    text = text.replace("@title@", html.escape(f"When will my job start? {log_name(forecaster.name)}"))
-    text = text.replace("@coverage@", html.escape(coverage(forecaster)))
-    text = text.replace("@data@", json.dumps(content).replace("</", "<\\/"))
-    write_text(path, text)
+    # One pass: a name such as @data@ stays as it is.
+    write_text(path, re.sub("@(title|coverage|data)@", lambda found: values[found[1]], text))

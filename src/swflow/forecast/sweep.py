@@ -75,6 +75,17 @@ class Sweep:
         self.busy, self.last_start = 0, math.nan
         self.fast, self.slow, self.kind, self.own, self.ratio = (Recent(w) for w in (0.2, 0.02, 0.1, 0.2, 0.1))
 
+    @classmethod
+    def of_attributes(cls, values: Iterable[Any]) -> "Sweep":
+        """Return a state with these values of its attributes, in their order."""
+        found = cls(1)
+        for (name, empty), value in zip(list(vars(found).items()), values, strict=True):
+            if isinstance(empty, defaultdict):
+                empty.update(value)
+            else:
+                setattr(found, name, value)
+        return found
+
     def submit(self, job: int, request: Request, now: float) -> None:
         """Add a job to the queue."""
         self.requests[job], self.waiting[job] = request, now

@@ -6,7 +6,6 @@ import json
 import os
 import re
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,8 @@ from swflow.errors import SwflowError
 from swflow.figures.parts import DARK, Spec
 from swflow.figures.request import all_runs
 from swflow.files.atomic import write_text
-from swflow.files.fingerprint import cache_home, fingerprint
+from swflow.files.cache import read_cached, write_cached
+from swflow.files.fingerprint import fingerprint
 from swflow.files.query import connect, fetched
 from swflow.report.answers import COLUMNS
 from swflow.report.blocks import Page
@@ -184,13 +184,13 @@ def _bound(text: str) -> str:
 
 def _vega() -> str:
     """Return the Vega code as a plain script, since browsers do not load modules from disk; it is bundled once."""
-    kept = cache_home() / f"vega-{version('vl-convert-python')}.js"
-    with suppress(OSError):
-        return kept.read_text(encoding="utf-8")
+    name = f"{version('vl-convert-python')}.js"
+    kept = read_cached("vega", name)
+    if kept is not None:
+        return kept[1].decode()
     import vl_convert
 
     code: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]  # its stub misses the default
     script = "(() => {" + code + "})();\n"
-    with suppress(SwflowError):
-        write_text(kept, script)
+    write_cached("vega", name, "script", script.encode())
     return script

@@ -158,10 +158,9 @@ def _slices(path: Path) -> Iterator[pl.DataFrame]:
 
 def _sorted(files: list[Path], folder: Path) -> pl.LazyFrame:
     """Return the jobs sorted by submit time and id; DuckDB spills to disk if memory is short."""
-    import duckdb
+    from swflow.files.query import open_database
 
-    with duckdb.connect() as connection:
-        connection.execute("SET enable_progress_bar = false")
+    with open_database() as connection:
         connection.execute("SET temp_directory = $folder", {"folder": str(folder / "sort")})
         connection.execute("SET memory_limit = '4GB'")
         names = ", ".join("'" + str(file).replace("'", "''") + "'" for file in files)

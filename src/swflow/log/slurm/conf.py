@@ -12,12 +12,10 @@ import polars as pl
 
 from swflow.errors import SwflowError
 from swflow.log.importers.slurm import duration, gpus_of_gres
+from swflow.log.slurm.include import Includes
 
 #: Keywords that begin a line with several pairs; the others have one pair a line.
 _RECORDS = ("nodename", "partitionname", "nodeset", "downnodes", "frontendname", "switchname")
-
-#: Included files may include others, up to this depth.
-_DEPTH = 10
 
 
 class Place(NamedTuple):
@@ -135,7 +133,7 @@ def read_slurm_conf(path: str | Path) -> SlurmConf:
     records: dict[str, list[Value]] = {}
     defaults: dict[str, dict[str, Value]] = {}
     down: set[str] = set()
-    for place, pairs in _lines(path, 0):
+    for place, pairs in _lines(path, Includes(path), 0):
         keyword = pairs[0].name.lower()
         if keyword not in _RECORDS:
             options |= {value.name.lower(): value for value in pairs}
@@ -172,7 +170,7 @@ def read_file(path: Path) -> str:
         raise SwflowError(f"{path}: cannot be read; {error.strerror}") from None
 
 
-def _lines(path: Path, depth: int) -> Iterator[tuple[Place, list[Value]]]:
+def _lines(path: Path, includes: Includes, depth: int) -> Iterator[tuple[Place, list[Value]]]:
     """Yield the pairs of each logical line, with included files in their place."""
     begin = 1
     parts: list[str] = []
@@ -187,25 +185,26 @@ def _lines(path: Path, depth: int) -> Iterator[tuple[Place, list[Value]]]:
             continue
         included = re.fullmatch(r"include\s+(\S+)", line, re.IGNORECASE)
         if included is None:
-            yield place, _pairs(line, place)
+            pairs = _pairs(line, place, is_named=depth == 0)
+            if pairs[0].name.lower() == "clustername":
+                includes.cluster = pairs[0].text
+            yield place, pairs
             continue
-        if depth == _DEPTH:
-            raise SwflowError(f"{place}: files include each other more than {_DEPTH} deep; remove the cycle")
-        file = path.parent / included[1]  # an absolute path replaces the folder
-        if not file.is_file():
-            raise SwflowError(f"{place}: Include {included[1]}: no such file; copy it next to {path.name}")
-        yield from _lines(file, depth + 1)
+        for file in includes.files_of(included[1], place, depth):
+            yield from _lines(file, includes, depth + 1)
 
 
 _PAIR = re.compile(r"""([\w-]+)\s*[+-]?=\s*("[^"]*"|'[^']*'|[^\s"']*)\s*""")
 
 
-def _pairs(line: str, place: Place) -> list[Value]:
+def _pairs(line: str, place: Place, is_named: bool) -> list[Value]:
+    """Return the pairs of a line; errors do not show the content of a file that the user has not named."""
     found, at = [], 0
     while at < len(line):
         pair = _PAIR.match(line, at)
         if pair is None:
-            raise SwflowError(f"{place}: {line[at : at + 60]!r}; expected Option=Value or a comment (#)")
+            shown = f"{line[at : at + 60]!r}" if is_named else "invalid line"
+            raise SwflowError(f"{place}: {shown}; expected Option=Value or a comment (#)")
         found.append(Value(pair[1], pair[2].strip("\"'"), place))
         at = pair.end()
     return found

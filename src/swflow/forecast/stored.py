@@ -1,0 +1,107 @@
+"""A forecaster as bytes: JSON, plain arrays and LightGBM's text of its models. Reading them runs no code."""
+
+import dataclasses
+import io
+import json
+from collections import Counter, defaultdict
+from typing import Any
+
+import numpy as np
+
+from swflow.forecast.cases import Cases, Recent
+from swflow.forecast.forecaster import Forecaster
+from swflow.forecast.model import Quantiles
+from swflow.forecast.simulation import Simulator
+from swflow.forecast.sweep import Request, Sweep
+from swflow.scheduling.scheduler import Scheduler
+
+#: The classes whose attributes are stored, by name.
+_CLASSES = {one.__name__: one for one in (Cases, Forecaster, Recent, Request, Simulator, Sweep)}
+
+#: The name of the array that has the JSON text.
+_TEXT = "text"
+
+
+def to_bytes(forecaster: Forecaster) -> bytes:
+    """Return a forecaster as bytes; raise `TypeError` if a part of it has no plain form."""
+    arrays: dict[str, np.ndarray] = {}
+    text = json.dumps(_plain(forecaster, arrays)).encode()
+    content = io.BytesIO()
+    np.savez(content, allow_pickle=False, **{_TEXT: np.frombuffer(text, np.uint8)}, **arrays)
+    return content.getvalue()
+
+
+def from_bytes(content: bytes) -> Forecaster:
+    """Return the forecaster of `to_bytes`; raise `ValueError` if a scheduler in Python was edited since."""
+    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+        found = _restored(json.loads(arrays[_TEXT].tobytes()), arrays)
+    if not isinstance(found, Forecaster):
+        raise ValueError("not a forecaster")
+    return found
+
+
+def _plain(value: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """Return a value in the form of JSON: numbers and texts as they are, others as a kind with their content."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        if value.dtype.hasobject:
+            return ["objects", [_plain(one, arrays) for one in value.tolist()]]
+        name = f"array{len(arrays)}"
+        arrays[name] = value
+        return ["array", name]
+    if isinstance(value, Quantiles):
+        return ["models", [model.model_to_string() for model in value.models]]
+    if isinstance(value, Scheduler):
+        return ["scheduler", value.to_dict()]
+    if type(value).__name__ in _CLASSES and isinstance(value, _CLASSES[type(value).__name__]):
+        parts = value._asdict() if isinstance(value, Request) else _attributes(value)
+        return [type(value).__name__, [_plain(part, arrays) for part in parts.values()]]
+    if type(value) in (tuple, list):
+        return [type(value).__name__, [_plain(one, arrays) for one in value]]
+    if type(value) in (dict, Counter, defaultdict):
+        pairs = [[_plain(key, arrays), _plain(one, arrays)] for key, one in value.items()]
+        return ["Counter" if isinstance(value, Counter) else "dict", pairs]
+    raise TypeError(f"{type(value).__name__} has no plain form")
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    """Return what makes up an object: the fields of a data class, otherwise all attributes in their order."""
+    if dataclasses.is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    return vars(value)
+
+
+def _restored(stored: Any, arrays: Any) -> Any:
+    """Return the value of `_plain`."""
+    if not isinstance(stored, list):
+        return stored
+    kind, content = stored
+    if kind == "array":
+        return arrays[content]
+    if kind == "models":
+        return Quantiles.of_texts(content)
+    if kind == "scheduler":
+        scheduler = Scheduler.of("the forecast's", content)
+        if scheduler.to_dict() != content:
+            raise ValueError("the code of the scheduler was edited")
+        return scheduler
+    if kind in ("dict", "Counter"):
+        pairs = {_restored(key, arrays): _restored(one, arrays) for key, one in content}
+        return Counter(pairs) if kind == "Counter" else pairs
+    parts = [_restored(one, arrays) for one in content]
+    if kind == "list":
+        return parts
+    if kind == "tuple":
+        return tuple(parts)
+    if kind == "objects":
+        found = np.empty(len(parts), object)
+        found[:] = parts
+        return found
+    if kind == "Recent":
+        recent = Recent(parts[0])
+        recent.known = parts[1]
+        return recent
+    return Sweep.of_attributes(parts) if kind == "Sweep" else _CLASSES[kind](*parts)
