@@ -61,6 +61,7 @@ def optimum(jobs: pl.DataFrame, machine: int, objective: str, seconds: float = 2
         shift = sum(w * length for w, length in zip(weights, run, strict=True)) / scale
     solver = cp_model.CpSolver()
     solver.parameters.max_deterministic_time = seconds
+    solver.parameters.max_time_in_seconds = seconds  # the deterministic time of a large model passes more slowly
     solver.parameters.random_seed = seed
     solver.parameters.num_workers = 1
     status = solver.solve(model)

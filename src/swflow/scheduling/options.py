@@ -678,12 +678,12 @@ def require_window(begin: Any, until: Any, window: Unavailable) -> None:
 
 def _moment(value: Any, where: str) -> tuple[float | str, Any]:
     """Return a time, in seconds or a day as text; and in a form that compares with another one of its kind."""
-    from swflow.log.swf import parse_moment
+    from swflow.values import day_or_moment
 
     if isinstance(value, date):
         value = str(value)
     if isinstance(value, str):
-        day = parse_moment(value, where)
+        day = day_or_moment(value, where)
         return value, day if isinstance(day, datetime) else datetime(day.year, day.month, day.day)
     if isinstance(value, bool) or not isinstance(value, Real):
         raise SwflowError(f"{where}: {shown(value)}; expected seconds from the log's start or a day")
