@@ -3,7 +3,8 @@
 import difflib
 import errno
 import os
-from collections.abc import Collection, Iterable
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 
 class SwflowError(Exception):
@@ -45,10 +46,90 @@ def require_known(keys: Iterable[object], known: Collection[str], where: str) ->
             raise SwflowError(f"{where}: unknown key {shown(key)}{suggest(str(key), known)}")
 
 
+#: Characters of a value in an error.
+_SHOWN = 80
+
+
 def shown(value: object) -> str:
-    """Return a value for an error: on one line, shortened."""
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 80 else f"{text[:77]}..."
+    """
+    Return a value for an error: on one line, shortened, in a time that does not depend on the value's size.
+
+    Examples
+    --------
+    >>> shown({"order": ["sjf"]}), shown([7] * 10**6)[:9], shown(10**5000)
+    ("{'order': ['sjf']}", '[7, 7, 7,', 'a number of 16,610 bits')
+    """
+    text = ""
+    for piece in _pieces(value, 0):
+        text += piece
+        if len(text) > 2 * _SHOWN:
+            break
+    text = " ".join(text.split())
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
+
+
+def _pieces(value: object, depth: int) -> Iterator[str]:
+    """Yield the representation of a value in parts, so that the caller can stop."""
+    if depth > _SHOWN:
+        yield "..."
+    elif isinstance(value, Mapping):
+        yield "{"
+        for place, (key, content) in enumerate(value.items()):
+            yield ", " if place else ""
+            yield from _pieces(key, depth + 1)
+            yield ": "
+            yield from _pieces(content, depth + 1)
+        yield "}"
+    elif isinstance(value, list | tuple | set | frozenset):
+        yield "[" if isinstance(value, list) else "("
+        for place, content in enumerate(value):
+            yield ", " if place else ""
+            yield from _pieces(content, depth + 1)
+        yield "]" if isinstance(value, list) else ")"
+    elif isinstance(value, int) and value.bit_length() > 400:
+        yield f"a number of {value.bit_length():,} bits"
+    elif isinstance(value, str | bytes):
+        yield repr(value[: 4 * _SHOWN])
+    else:
+        yield repr(value)
+
+
+def has_controls(value: str) -> bool:
+    """Return whether a text has a character that ends a line, moves a cursor or is not a character."""
+    return not (value.isascii() and value.isprintable()) and _CONTROL.search(value) is not None
+
+
+#: Control characters (C0, DEL, C1), separators of lines, marks of the direction of writing and of the byte order, and
+#: lone surrogates, which stand for bytes that are no text.
+_CONTROL = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ufffe\uffff\ud800-\udfff]"
+)
+
+
+def visible(value: str) -> str:
+    r"""
+    Return a text with its control characters spelled out, so that it stays on its line and moves no cursor.
+
+    Examples
+    --------
+    >>> visible("a\x1b[2Jb\n"), visible("Mäntysalo")
+    ('a\\x1b[2Jb\\n', 'Mäntysalo')
+    """
+    return _CONTROL.sub(lambda match: repr(match[0])[1:-1], value) if has_controls(value) else value
+
+
+#: Longest message, characters.
+_LONGEST = 500
+
+
+def one_line(message: str) -> str:
+    """
+    Return a message for a terminal: on one line, at most 500 characters, without control characters.
+
+    Of a longer message the beginning and the end remain, which has the hint.
+    """
+    text = visible(" ".join(message.split()))
+    return text if len(text) <= _LONGEST else f"{text[:340]} … {text[-150:]}"
 
 
 #: Messages for errors of the operating system, with a hint.
@@ -92,6 +173,10 @@ def reason_of(error: BaseException) -> str | None:
     """
     if isinstance(error, MemoryError):
         return "not enough memory"
+    if isinstance(error, UnicodeEncodeError):
+        return f"{shown(error.object)}: has bytes that are no text in UTF-8; rename the file, or correct the option"
+    if type(error).__name__ == "PanicException":  # Polars raises it
+        return f"a library failed ({' '.join(str(error).split())[:100]}); check the input, and report it"
     if not isinstance(error, OSError) and type(error).__module__.partition(".")[0] not in _LIBRARIES:
         return None
     number = number_of(error)

@@ -248,7 +248,7 @@ status: {done: 1}
             "no column 'core'; did you mean 'cores'?",
         ),
         ("csv", TABLE, ["--columns", "a.yaml", "columns: {user: who}"], "columns: submit_time is missing"),
-        ("csv", TABLE, ["--columns", "a.yaml", "columns: [a"], "a.yaml: invalid YAML"),
+        ("csv", TABLE, ["--columns", "a.yaml", "columns: [a"], "a.yaml:2: invalid YAML"),
         ("csv", TABLE, ["--columns", "a.yaml", "x: 1"], "a.yaml: must have 'columns'"),
         ("csv", TABLE, ["--columns", "a.yaml", MAPPING.replace("unit: min", "unit: MB")], "unknown unit 'MB'"),
         ("csv", TABLE, ["--columns", "a.yaml", MAPPING + "status: {a: 7}"], "status: must map values to 0"),

@@ -53,7 +53,8 @@ SECRET = "root:secret:1\n"
         "Include /proc/self/environ", "Include /etc/passwd", "Include ../secret", "Include link", "Include .hidden",
         "Include .git/config", "Include pipe", "Include sub", "Include links/secret", "Include ..", "Include /",
         "Include *",
-        "Include */config", "Include **/s*", "Include %c.conf", "Include n%h.conf", "Include x\x1b[31m", "Include ../*", "Include shadow\\*",
+        "Include */config", "Include **/s*", "Include %c.conf", "Include n%h.conf", "Include x\x1b[31m",
+        "Include ../*", "Include shadow\\*",
     ],
 )  # fmt: skip
 def test_other_files_are_not_read(folder, capfd, line):

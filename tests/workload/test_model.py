@@ -545,9 +545,9 @@ def test_kth_agrees_with_the_paper(traces):
     ],
 )
 def test_periods_of_the_paper(traces, file, period, drop, jobs, correlation):
-    from swflow.log.swf import parse_moment
+    from swflow.values import day_or_moment
 
-    since, until = (parse_moment(moment, "period") for moment in period)
+    since, until = (day_or_moment(moment, "period") for moment in period)
     log = clean_log(traces / file, since=since, until=until, drop=drop)
     assert log.jobs.height == jobs
     found = np.corrcoef(log.jobs["run_time"].to_numpy(), log.jobs["processors"].to_numpy())[0, 1]

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from swflow.errors import SwflowError
 from swflow.jobs import table as tables
 from swflow.jobs.busy import Use, use_of
 from swflow.jobs.eligible import waits
@@ -98,19 +99,24 @@ def check_log(path: str | os.PathLike[str], processors: int | None = None) -> tu
     the size that the file states), and the number of jobs.
     """
     from swflow.log.imported import is_log_table, read_log
-    from swflow.workload.clean import GUESSED, machine_of, open_workload, prepared
+    from swflow.workload.clean import GUESSED, machine_of, open_workload, prepared, within_limits_only
 
     if Path(path).suffix == ".parquet" and not is_log_table(path):
         workload = open_workload(path, processors)
-        return check_workload(workload), workload.machine, workload.jobs.height
+        jobs, wrong = within_limits_only(workload.jobs, "jobs")
+        malformed = [Finding("values-beyond-limits", "error", wrong)] if wrong else []
+        return malformed + check_workload(replace(workload, jobs=jobs)), workload.machine, workload.jobs.height
     log, _ = read_log(path, lenient=True)
-    machine, source = machine_of(log.fields, log.header, processors, None)
-    malformed = []
+    fields, wrong = within_limits_only(log.fields, "log")
+    malformed = [Finding("values-beyond-limits", "error", wrong)] if wrong else []
+    if fields.is_empty():
+        raise SwflowError(f"{path}: {wrong}")
+    machine, source = machine_of(fields, log.header, processors, None)
     if log.skipped:
         line, reason = log.skipped[0]
         text = f"{len(log.skipped):,} malformed lines; the first is {line}: {reason}"
         malformed.append(Finding("malformed-lines", "error", text))
-    findings = _check(_Log(prepared(log.fields), machine, log.header, True), GUESSED.get(source), malformed)
+    findings = _check(_Log(prepared(fields), machine, log.header, True), GUESSED.get(source), malformed)
     return findings, machine, log.fields.height
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from swflow.cli.app import application
 from swflow.cli.terminal import finish_progress, stage
-from swflow.errors import SwflowError, describe
+from swflow.errors import SwflowError, describe, one_line
 
 __all__ = ["application", "main"]
 
@@ -34,7 +34,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         raise SystemExit(1) from None
     except KeyboardInterrupt:
         _fail("interrupted", 130)
-    except Exception as error:
+    except (SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:  # a panic of Polars is no Exception
         described = describe(error)
         if described is not None:
             _fail(described, 1)
@@ -47,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise
         context = getattr(error, "ctx", None)
         command = context.command_path if context else "swflow"
-        _fail(f"{error.format_message()} (see: {command} --help)".replace("\n", " "), 2)
+        _fail(f"{error.format_message()} (see: {command} --help)", 2)
     else:
         raise SystemExit(status if isinstance(status, int) else 0)
     finally:
@@ -62,5 +64,5 @@ def _short(word: str) -> str:
 
 def _fail(message: str, status: int) -> None:
     finish_progress()
-    print(f"swflow: {message}", file=sys.stderr)
+    print(f"swflow: {one_line(message)}", file=sys.stderr)
     raise SystemExit(status)

@@ -153,9 +153,10 @@ def _moment(source: Path, at: str | None) -> float:
     except ValueError:
         pass
     from swflow.forecast.polls import is_polls
-    from swflow.log.swf import parse_moment, seconds_since_start
+    from swflow.log.swf import seconds_since_start
+    from swflow.values import day_or_moment
 
-    moment = parse_moment(at, "--at")
+    moment = day_or_moment(at, "--at")
     if is_polls(source):
         return seconds_since_start({"UnixStartTime": ["0"]}, moment)
     from swflow.workload.clean import open_workload

@@ -69,13 +69,14 @@ def _outcomes(path: Path, source: Any) -> Any:
     """Read the outcomes of a run of exactly the jobs of a workload, on its machine."""
     import polars as pl
 
-    from swflow.jobs.table import read_metadata
+    from swflow.files.parquet import read_parquet
+    from swflow.jobs.table import check_columns, read_metadata
 
     notes = read_metadata(path) if path.is_file() else {}
     if notes.get("kind") != "run":
         raise SwflowError(f"--run {path}: not a run of swflow; make one with: swflow simulate WORKLOAD -o {path}")
-    outcomes = pl.read_parquet(path, glob=False)
     names = ["job_id", "submit_time", "run_time", "processors"]
+    outcomes = check_columns(read_parquet(path), f"--run {path}", names)
     if not outcomes.select(names).sort("job_id").equals(source.jobs.select(names).sort("job_id")):
         raise SwflowError(f"--run {path}: has other jobs, submit times, run times or processors than the workload")
     early = outcomes.filter(pl.col("start_time") < pl.col("submit_time"))

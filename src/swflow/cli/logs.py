@@ -86,7 +86,7 @@ def clean(
     dependencies: Keep preceding jobs (fields 17 and 18) as dependencies: a job waits for their ends (depends_on).
     """
     from swflow.analysis.plausibility import LOOKED_AT
-    from swflow.log.swf import parse_moment
+    from swflow.values import day_or_moment
     from swflow.workload.clean import RULES, clean_log, log_name
     from swflow.workload.clean_large import clean_into
 
@@ -94,8 +94,8 @@ def clean(
         "name": name or log_name(output.with_suffix("") if output.suffix == ".parquet" else output),
         "processors": machine_processors,
         "nodes": machine_nodes,
-        "since": parse_moment(since, "--from") if since else None,
-        "until": parse_moment(until, "--until") if until else None,
+        "since": day_or_moment(since, "--from") if since else None,
+        "until": day_or_moment(until, "--until") if until else None,
         "lenient": lenient,
         "drop": list(RULES) if drop is None else [rule for rule in drop if rule != "none"],
         "without_status": without_status or (),

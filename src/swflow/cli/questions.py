@@ -20,15 +20,15 @@ from swflow.cli.terminal import (
     check_ending,
     finish_progress,
     print_table,
-    read_mapping,
     read_units,
     say,
     say_doubts,
     say_removed,
     tracked,
 )
-from swflow.errors import SwflowError, reason_of
+from swflow.errors import SwflowError
 from swflow.scheduling.options import Unchecked
+from swflow.values import mapping
 
 if TYPE_CHECKING:
     from swflow.studies.site_scheduler import SiteModel
@@ -279,10 +279,9 @@ def calibrate(
 
 def _site_config(config: Path, scheduler: str) -> dict[str, Any]:
     """Read a config that has a scheduler of a name."""
-    try:
-        content = read_mapping(config.read_text(encoding="utf-8"), str(config))
-    except OSError as error:
-        raise SwflowError(f"{config}: cannot be read ({reason_of(error)})") from None
+    from swflow.files.yaml import read_yaml
+
+    content = mapping(read_yaml(config), str(config), "a file that `swflow import site` wrote")
     schedulers = content.get("schedulers")
     if not isinstance(schedulers, dict) or not isinstance(schedulers.get(scheduler), dict):
         raise SwflowError(f"{config}: schedulers: no {scheduler!r}; expected a file that `swflow import site` wrote")

@@ -2,7 +2,6 @@
 
 import contextlib
 import itertools
-import json
 import math
 import os
 import sys
@@ -12,7 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 
-from swflow.errors import SwflowError
+from swflow.errors import SwflowError, shown, visible
+from swflow.values import number as number_of
+from swflow.values import whole_number
 
 if TYPE_CHECKING:
     from swflow.scheduling.options import Unchecked
@@ -56,39 +57,32 @@ def read_units(texts: Iterable[str] | None, option: str) -> dict[str, Any]:
             raise SwflowError(f"{option} {text!r}: expected {_UNITS[option]}")
         if name in units:
             raise SwflowError(f"{option}: {name} is given twice")
-        units[name] = None if is_none else int(number)
+        units[name] = None if is_none else whole_number(number, f"{option} {name}")
     return units
 
 
 def read_number(text: str, where: str) -> float:
-    """Parse a number, or raise an error that names the option."""
-    try:
-        return float(text)
-    except ValueError:
-        raise SwflowError(f"{where}: {text!r} is not a number") from None
+    """Parse a finite number, or raise an error that names the option."""
+    return number_of(text, where)
 
 
 def read_object(text: str, option: str) -> dict[str, Any]:
     """Parse a JSON object, or raise an error that names the option."""
-    try:
-        content = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise SwflowError(f"{option} {text!r}: {error.msg} at position {error.pos}") from None
+    from swflow.files.reading import parse_json
+
+    content = parse_json(text, f"{option} {shown(text)}", is_option=True)
     if not isinstance(content, dict):
-        raise SwflowError(f'{option} {text!r}: write an object such as {{"path": "my.swf"}}')
+        raise SwflowError(f'{option} {shown(text)}: write an object such as {{"path": "my.swf"}}')
     return content
 
 
 def read_mapping(text: str, option: str) -> "Unchecked":
     """Parse a mapping in YAML or JSON, or raise an error that names the option."""
-    import yaml
+    from swflow.files.yaml import parse_user_yaml
 
-    try:
-        content = yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError) as error:
-        raise SwflowError(f"{option} {text[:200]!r}: {getattr(error, 'problem', 'too deeply nested')}") from None
+    content = parse_user_yaml(text, f"{option} {shown(text)}")
     if not isinstance(content, dict):
-        raise SwflowError(f"{option} {text[:200]!r}: write names with their values, such as {{alice: 3}}")
+        raise SwflowError(f"{option} {shown(text)}: write names with their values, such as {{alice: 3}}")
     return content
 
 
@@ -210,8 +204,8 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     are wrapped inside their column, and rows that are still too wide are printed vertically.
     """
     finish_progress()
-    shown = [[_printable(format_number(value)) for value in row] for row in rows]
-    print("\n".join(table_lines(columns, shown, line_width(sys.stdout))))
+    texts = [[_printable(format_number(value)) for value in row] for row in rows]
+    print("\n".join(table_lines([_printable(name) for name in columns], texts, line_width(sys.stdout))))
 
 
 def table_lines(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int | None) -> list[str]:
@@ -446,6 +440,7 @@ def tracked(what: str, items: Sequence[Any]) -> Iterator[Any]:
 
 def say(text: str) -> None:
     """Print a note on standard error, wrapped between words on a terminal; results go to standard output."""
+    text = visible(text)
     width = line_width(sys.stderr)
     if width is not None and len(text) > width:
         lines = textwrap.wrap(text, max(width, _NARROWEST_TEXT), subsequent_indent="  ",

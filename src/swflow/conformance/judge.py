@@ -8,13 +8,16 @@ import shlex
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from swflow.conformance.suite import Case
-from swflow.errors import SwflowError, reason_of
+from swflow.errors import SwflowError, reason_of, shown
+from swflow.files.reading import is_file
 from swflow.jobs.table import Workload
+from swflow.values import Limit
 
 #: The verdicts. Only `FAIL`, `CRASH`, `TIMEOUT` and `NO_OUTPUT` make the command exit with status 1.
 PASS, CONVENTION, FAIL, CRASH, TIMEOUT, NO_OUTPUT = "pass", "convention", "fail", "crash", "timeout", "no output"
@@ -136,30 +139,66 @@ def _answer(command: str, log: Path, processors: int, about: Judgement, timeout:
     """Run the simulator; return the start times by job id, or the judgement if it wrote no schedule."""
     out = log.with_suffix(".out")
     values = {"log": str(log), "out": str(out), "processors": str(processors), "policy": about.policy}
-    arguments = shlex.split(command)
+    try:
+        arguments = shlex.split(command)
+    except ValueError as error:
+        raise SwflowError(f"--command {shown(command)}: {error}; quote it as in a shell") from None
+    if not arguments:
+        raise SwflowError("--command: empty; expected a program that can be run, such as 'python sim.py {log}'")
     for name, value in values.items():
         arguments = [argument.replace(f"{{{name}}}", value) for argument in arguments]
-    try:
-        with subprocess.Popen(
-            arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
-        ) as process:
-            try:
-                printed, said = process.communicate(timeout=timeout)
-            except subprocess.TimeoutExpired:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                process.communicate()
-                return replace(about, verdict=TIMEOUT, detail=f"no end within {timeout:g} s")
-    except OSError as error:
-        raise SwflowError(f"--command {arguments[0]}: {reason_of(error)}; expected a program that can be run") from None
-    if process.returncode != 0:
-        lines = said.decode(errors="replace").strip().splitlines() or ["nothing on standard error"]
-        return replace(about, verdict=CRASH, detail=f"exit status {process.returncode}: {lines[-1][:200]}")
+    printed, said = log.with_suffix(".printed"), log.with_suffix(".said")
+    status = _run(arguments, printed, said, out, timeout)
+    if isinstance(status, str):
+        return replace(about, verdict=TIMEOUT if status.startswith("no end") else CRASH, detail=status)
+    if status != 0:
+        lines = said.read_text(errors="replace").strip().splitlines() or ["nothing on standard error"]
+        return replace(about, verdict=CRASH, detail=f"exit status {status}: {lines[-1][:200]}")
     if "{out}" not in command:
-        return read_starts(printed.decode(errors="replace"))
-    if not out.is_file():
+        return read_starts(printed.read_text(errors="replace"))
+    if not is_file(out):
         return replace(about, verdict=NO_OUTPUT, detail="the simulator wrote no file {out}")
     return read_starts(out.read_text(errors="replace"))
+
+
+#: Limit of what a simulator prints or writes for a case or a log.
+OUTPUT = Limit(2**28, "bytes of output")
+
+#: Seconds between two checks of a simulator.
+_PATIENCE = 0.05
+
+
+def _run(arguments: Sequence[str], printed: Path, said: Path, out: Path, timeout: float) -> int | str:
+    """
+    Run a simulator with its output in files; return its exit status, or why it was stopped.
+
+    Processes that it leaves behind are stopped, too.
+    """
+    until, most = time.monotonic() + timeout, OUTPUT.amount
+    with printed.open("wb") as output, said.open("wb") as errors:
+        try:
+            process = subprocess.Popen(
+                arguments, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, start_new_session=True
+            )
+        except (OSError, ValueError) as error:
+            reason = reason_of(error) if isinstance(error, OSError) else error
+            raise SwflowError(
+                f"--command {shown(arguments[0])}: {reason}; expected a program that can be run"
+            ) from None
+        try:
+            while True:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(min(_PATIENCE, max(until - time.monotonic(), 0.0)))
+                if any(is_file(file) and file.stat().st_size > most for file in (printed, said, out)):
+                    return f"more than {most:,} {OUTPUT.what}"
+                if process.returncode is not None:
+                    return process.returncode
+                if time.monotonic() >= until:
+                    return f"no end within {timeout:g} s"
+        finally:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 def read_starts(text: str) -> dict[int, float]:
@@ -180,10 +219,9 @@ def read_starts(text: str) -> dict[int, float]:
             numbers = [float(field) for field in fields]
         except ValueError:
             continue
-        if len(numbers) >= 18:
-            starts[int(numbers[0])] = numbers[1] + numbers[2]
-        elif len(numbers) >= 2 and math.isfinite(numbers[0]):
-            starts[int(numbers[0])] = numbers[1]
+        if len(numbers) < 2 or not math.isfinite(numbers[0]):
+            continue
+        starts[int(numbers[0])] = numbers[1] + numbers[2] if len(numbers) >= 18 else numbers[1]
     return starts
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError
+from swflow.files.parquet import parquet_schema, read_parquet
 from swflow.forecast.cases import Cases, Recent, decades, with_started
 
 #: Names of the columns for each meaning, in the order of preference.
@@ -39,7 +40,7 @@ def is_polls(path: Path) -> bool:
     """Return whether a file is a table of polls: Parquet with a moment of the poll and a start or a wait."""
     if path.suffix != ".parquet":
         return False
-    names = set(pl.read_parquet_schema(path))
+    names = set(parquet_schema(path))
     return bool(names & set(_NAMES["poll"])) and bool(names & {*_NAMES["wait"], *_NAMES["start"]})
 
 
@@ -52,7 +53,7 @@ def read_polls(path: Path) -> Cases:
     (``…_poll``) become features as they are; others, such as the final state, are not used. Recent waits of the same
     user, partition and request, known at the poll, are added. Raise `SwflowError` if a column is missing.
     """
-    table = pl.read_parquet(path)
+    table = read_parquet(path)
     column = {part: next((n for n in names if n in table.columns), None) for part, names in _NAMES.items()}
     poll = _need(column, "poll", path)
     table = table.sort(poll, *([column["job"]] if column["job"] else []), maintain_order=True)

@@ -1,31 +1,24 @@
 """The machine of a workload: processors in nodes of equal size, shared capacities of a node, and counted resources."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
-from swflow.errors import SwflowError
-
-#: Largest number of processors: kernels number processors with 32 bits.
-MOST_PROCESSORS = 2**31
+from swflow.errors import SwflowError, shown
+from swflow.values import MOST_PROCESSORS, MOST_UNITS
 
 
 def require_machine(processors: Any, what: str = "processors") -> None:
     """Raise an error unless the number of processors is valid for a machine."""
     if isinstance(processors, bool) or not isinstance(processors, Integral):
-        raise SwflowError(f"machine: {what}: {processors!r}; expected a whole number")
+        raise SwflowError(f"machine: {what}: {shown(processors)}; expected a whole number")
     count = int(processors)
     if count < 1:
-        raise SwflowError(f"machine: {what}: {count}; expected at least 1")
+        raise SwflowError(f"machine: {what}: {shown(count)}; expected at least 1")
     if count > MOST_PROCESSORS:
-        raise SwflowError(f"machine: {what}: {count:,}; expected at most {MOST_PROCESSORS:,} (2^31)")
-
-
-#: Largest number of units of a resource: sums over the jobs of a machine stay exact in 64 bits.
-MOST_UNITS = 2**50
+        raise SwflowError(f"machine: {what}: {shown(count)}; expected at most {MOST_PROCESSORS:,} (2^31)")
 
 
 def checked_resources(resources: Any, where: str) -> dict[str, int]:
@@ -38,14 +31,14 @@ def checked_resources(resources: Any, where: str) -> dict[str, int]:
     {'gpus': 512, 'licenses': 20}
     """
     if not isinstance(resources, Mapping):
-        raise SwflowError(f"{where}: {resources!r}; expected names with numbers of units, such as {{gpus: 512}}")
+        raise SwflowError(f"{where}: {shown(resources)}; expected names with numbers of units, such as {{gpus: 512}}")
     for name, units in resources.items():
         if not isinstance(name, str) or not name.isidentifier() or name[0] == "_" or name in ("processors", "nodes"):
             raise SwflowError(
-                f"{where}: {name!r} is no name of a resource; expected letters, digits and _, such as gpus"
+                f"{where}: {shown(name)} is no name of a resource; expected letters, digits and _, such as gpus"
             )
         if isinstance(units, bool) or not isinstance(units, Integral) or not 0 <= int(units) <= MOST_UNITS:
-            raise SwflowError(f"{where}: {name}: {units!r}; expected a whole number of units from 0 to 2^50")
+            raise SwflowError(f"{where}: {name}: {shown(units)}; expected a whole number of units from 0 to 2^50")
     return {name: int(resources[name]) for name in sorted(resources)}
 
 
@@ -92,14 +85,14 @@ class Machine:
         require_machine(self.processors)
         require_machine(self.nodes, "nodes")
         if not isinstance(self.capacities, Mapping):
-            raise SwflowError(f"machine: capacities: {self.capacities!r}; expected a mapping of names to numbers")
+            raise SwflowError(f"machine: capacities: {shown(self.capacities)}; expected a mapping of names to numbers")
         if not 1 <= self.nodes <= self.processors or self.processors % self.nodes:
             raise SwflowError(f"machine: {self.processors} processors do not divide into {self.nodes} equal nodes")
         for name, capacity in self.capacities.items():
             if isinstance(capacity, bool) or not isinstance(capacity, Real):
-                raise SwflowError(f"machine: capacity {name}: {capacity!r}; expected a number")
-            if not (math.isfinite(capacity) and capacity > 0):
-                raise SwflowError(f"machine: capacity {name}: {capacity}; expected a finite number above 0")
+                raise SwflowError(f"machine: capacity {name}: {shown(capacity)}; expected a number")
+            if not 0 < capacity < 1e300:
+                raise SwflowError(f"machine: capacity {name}: {shown(capacity)}; expected a finite number above 0")
         in_order = {name: float(self.capacities[name]) for name in sorted(self.capacities)}
         object.__setattr__(self, "capacities", in_order)
         object.__setattr__(self, "resources", checked_resources(self.resources, "machine: resources"))

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from swflow.values import whole_number
+
 
 def generator(seed: int, *names: str) -> np.random.Generator:
     """
@@ -27,7 +29,7 @@ def generator(seed: int, *names: str) -> np.random.Generator:
 def _seed_sequence(seed: int, names: Sequence[str]) -> np.random.SeedSequence:
     digest = hashlib.blake2b("\0".join(names).encode(), digest_size=16).digest()
     words = [int.from_bytes(digest[i : i + 4], "little") for i in range(0, 16, 4)]
-    return np.random.SeedSequence([seed, *words])
+    return np.random.SeedSequence([whole_number(seed, "seed", most=2**128), *words])
 
 
 def uniform_per_job(seed: int, names: Sequence[str], ids: np.ndarray) -> np.ndarray:

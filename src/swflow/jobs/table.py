@@ -10,10 +10,14 @@ from typing import Any, NoReturn
 import numpy as np
 import polars as pl
 
-from swflow.errors import SwflowError
+from swflow.errors import SwflowError, shown
 from swflow.files.atomic import atomic_path
+from swflow.files.parquet import parquet_metadata, parquet_schema, read_parquet
+from swflow.files.reading import parse_json
 from swflow.jobs.machine import MOST_PROCESSORS, Machine, require_machine
+from swflow.jobs.metadata import check_metadata
 from swflow.names import log_of, steps_of
+from swflow.values import LONGEST_TIME
 
 #: The 18 fields of a line of the Standard Workload Format, in its order. Times are seconds, memory is KB per
 #: processor. Times and memory can be fractions; the other fields are whole numbers.
@@ -51,15 +55,32 @@ ELIGIBILITY_COLUMNS: dict[str, pl.DataType] = {
     "array_limit": pl.Int64(),
 }
 
+#: Columns of an imported log in addition to the standard's fields, if the source has them: the site's job id, its
+#: Unix group (``group_id`` is the account), GPUs, suspended time in seconds, licenses of all products, memory of the
+#: whole job in MB, nodes, requested nodes, constraint on the features of nodes, and those of
+#: `ELIGIBILITY_COLUMNS`.
+IMPORTED_COLUMNS: dict[str, pl.DataType] = {
+    "site_job_id": pl.String(),
+    "unix_group_id": pl.Int64(),
+    "gpus": pl.Int64(),
+    "suspended_time": pl.Float64(),
+    "licenses": pl.Int64(),
+    "memory": pl.Int64(),
+    "array_id": pl.Int64(),
+    "array_limit": pl.Int64(),
+    "depends_on": pl.List(pl.Int64()),
+    "eligible_after": pl.Float64(),
+    "nodes": pl.Int64(),
+    "requested_nodes": pl.Int64(),
+    "constraint_id": pl.Int64(),
+}
+
 #: The columns that every job table has, in order: the fields, processors (allocated, else requested) and estimate
 #: (requested time, else run time). Null means unknown.
 JOB_COLUMNS: dict[str, pl.DataType] = SWF_FIELDS | {"processors": pl.Int64(), "estimate": pl.Float64()}
 
 #: Columns that every workload must have, in files and for kernels.
 NEEDED_COLUMNS = ("job_id", "submit_time", "run_time", "processors", "estimate")
-
-#: Largest absolute time of a job, seconds (31,700 years); larger values are mistakes.
-LONGEST_TIME = 1e12
 
 #: Largest time of a schedule, seconds: up to here, the resolution of floats is 0.25 s or better.
 END_OF_TIME = 2.0**51
@@ -213,14 +234,22 @@ def check_columns(jobs: pl.DataFrame, name: str, needed: Iterable[str] = NEEDED_
         if column not in jobs.columns:
             raise SwflowError(f"{name}: no column {column}; a workload needs {', '.join(needed)}")
     schema = {column: dtype for column, dtype in jobs.schema.items() if column in JOB_COLUMNS}
-    for column, found in schema.items():
-        wanted = JOB_COLUMNS[column]
-        whole = found.is_integer() and found not in (pl.UInt64, pl.Int128, pl.UInt128)
-        if not (found == wanted or whole or found == pl.Null or (wanted.is_float() and found == pl.Float32)):
+    for column, found in jobs.schema.items():
+        wanted = (JOB_COLUMNS | IMPORTED_COLUMNS | ELIGIBILITY_COLUMNS).get(column)
+        if wanted is not None and found not in (wanted, pl.Null) and not _fits(found, wanted, column in JOB_COLUMNS):
             raise SwflowError(f"{name}: column {column} holds {found}, not {wanted}; convert it")
     if "shapes" in jobs.columns:
         _check_shapes(jobs.schema["shapes"], name)
     return jobs.cast({column: JOB_COLUMNS[column] for column in schema})
+
+
+def _fits(found: pl.DataType, wanted: pl.DataType, is_standard: bool) -> bool:
+    """Return whether a type holds the values of another one, or a narrower range of them."""
+    if isinstance(wanted, pl.List) and isinstance(found, pl.List):
+        return found.inner == pl.Null or _fits(found.inner, wanted.inner, is_standard)  # type: ignore[arg-type]
+    is_whole = found.is_integer() and found not in (pl.UInt64, pl.Int128, pl.UInt128)
+    is_real = found == pl.Float32 or (found == pl.Float64 and not is_standard)  # steps add fractions
+    return (wanted.is_numeric() and is_whole) or (is_real and (wanted.is_float() or not is_standard))
 
 
 def check_recorded(jobs: pl.DataFrame, name: str) -> pl.DataFrame:
@@ -355,26 +384,20 @@ def read_workload(path: str | os.PathLike[str], columns: Iterable[str] | None = 
     about = read_metadata(path)
     if about.get("kind") != "workload":
         raise SwflowError(f"{path}: not a workload of swflow; create one with: swflow clean LOG.swf.gz -o {path}")
-    machine, header, history = about.get("machine"), about.get("header"), about.get("history")
-    if not (isinstance(machine, dict) and isinstance(header, dict) and isinstance(history, list)):
-        raise SwflowError(f"{path}: damaged metadata (machine, header, history); create the file again")
-    try:
-        made_for = Machine(**machine)
-    except TypeError as error:
-        raise SwflowError(f"{path}: invalid machine in the metadata ({error}); create the file again") from None
+    made_for = Machine(**about["machine"])
     if columns is not None:
         columns = {*columns, *NEEDED_COLUMNS, *ELIGIBILITY_COLUMNS, *made_for.resources}
-        columns |= {"think_time"} if "depends_on" in pl.read_parquet_schema(Path(path)) else set()
-    try:
-        jobs = read_columns(path, columns)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise SwflowError(f"{path}: damaged data ({str(error).splitlines()[0]}); create the file again") from None
+        columns |= {"think_time"} if "depends_on" in parquet_schema(path) else set()
+    jobs = check_columns(read_columns(path, columns), str(path))
+    for name in (*made_for.resources, *made_for.capacities):
+        if name in jobs.columns and not (jobs[name].dtype.is_numeric() or jobs[name].dtype == pl.Null):
+            raise SwflowError(f"{path}: column {name} holds {jobs[name].dtype}, not numbers; convert it")
     return Workload(
-        jobs=check_columns(jobs, str(path)),
+        jobs=jobs,
         machine=made_for,
         name=Path(path).stem,
-        header=header,
-        history=tuple(history),
+        header=about["header"],
+        history=tuple(about["history"]),
     )
 
 
@@ -385,15 +408,15 @@ def read_columns(path: str | os.PathLike[str], columns: Iterable[str] | None = N
     Columns of a large file are read one by one, each into one array.
     """
     file = Path(path)
-    names = list(pl.read_parquet_schema(file))
+    names = list(parquet_schema(file))
     if columns is not None:
         wanted = set(columns)
         names = [name for name in names if name in wanted]
     # The ids of jobs differ, so that a job takes more than a byte: counting the rows of a small file would be a waste.
     if file.stat().st_size <= MOST_AT_ONCE or height_of(file) <= MOST_AT_ONCE:
-        return pl.read_parquet(file, glob=False, columns=names)
+        return read_parquet(file, names)
     # Reading all columns at once would hold them twice, as parts and as a whole.
-    return pl.DataFrame([pl.read_parquet(file, glob=False, columns=[name]).to_series().rechunk() for name in names])
+    return pl.DataFrame([read_parquet(file, [name]).to_series().rechunk() for name in names])
 
 
 def height_of(path: str | os.PathLike[str]) -> int:
@@ -430,16 +453,8 @@ def write_table(
 
 def read_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Return swflow's metadata of a Parquet file; empty if swflow did not write it."""
-    if not Path(path).is_file():
-        raise SwflowError(f"{path}: no such file")
-    try:
-        metadata = pl.read_parquet_metadata(Path(path))
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise SwflowError(f"{path}: not a readable Parquet file ({str(error).splitlines()[0]})") from None
-    try:
-        about = json.loads(metadata.get(METADATA_KEY, "{}"))
-    except ValueError:
-        about = None
+    about = parse_json(parquet_metadata(path).get(METADATA_KEY, "{}"), f"{path}: metadata")
     if not isinstance(about, dict):
-        raise SwflowError(f"{path}: swflow's metadata is not JSON; create the file again")
+        raise SwflowError(f"{path}: metadata: {shown(about)}; expected an object; create the file again")
+    check_metadata(about, str(path))
     return about

@@ -11,7 +11,7 @@ import threading
 import time
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import date
@@ -19,13 +19,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from swflow.errors import SwflowError, require_known, suggest
+from swflow.errors import SwflowError, require_known, shown, suggest
 from swflow.files.atomic import atomic_path
-from swflow.files.yaml import SafeLoader
+from swflow.files.reading import BOM, FILE, plain_text, read_content
+from swflow.files.yaml import read_yaml
 from swflow.log.settings import check_clean, check_generator
-from swflow.log.swf import BOM, LARGEST_FILE, compress, header_number, parse_moment, parse_swf, plain_text, read_content
+from swflow.log.swf import A_LOG, compress, header_number, parse_swf
+from swflow.values import day_or_moment, text, whole_number
 
 #: Timeout of a connection, and of the next bytes of a response, seconds.
 TIMEOUT = (4.0, 30.0)
@@ -99,7 +99,7 @@ def load_catalogue(sources: Source | Iterable[Source]) -> dict[str, Log]:
     for source in sources:
         is_mapping = isinstance(source, Mapping)
         origin = "catalogue" if is_mapping else os.fspath(source)  # type: ignore[arg-type]
-        entries = source if is_mapping else _read_yaml(origin)
+        entries = source if is_mapping else _read_entries(origin)
         for name, entry in entries.items():  # type: ignore[union-attr]
             log = _checked(name, entry, f"{origin}: {name}")
             logs[log.name] = log
@@ -142,17 +142,8 @@ def find_log(name: str, catalogue: Mapping[str, Log]) -> Log:
     return catalogue[name]
 
 
-def _read_yaml(path: str) -> Mapping[Any, Any]:
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-        _check_depth(text)
-        content = yaml.load(text, _UniqueKeys)
-    except OSError as error:
-        raise SwflowError(f"{path}: cannot be read ({error.strerror}); expected a catalogue of logs") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f":{mark.line + 1}" if mark else ""
-        raise SwflowError(f"{path}{line}: invalid YAML ({getattr(error, 'problem', None) or error})") from None
+def _read_entries(path: str) -> Mapping[Any, Any]:
+    content = read_yaml(path)
     if content is None:
         return {}
     if not isinstance(content, Mapping):
@@ -160,35 +151,12 @@ def _read_yaml(path: str) -> Mapping[Any, Any]:
     return content
 
 
-def _check_depth(text: str) -> None:
-    """Raise an error for deep nesting, at which the constructor in C would end the process; an entry has few levels."""
-    depth = 0
-    for event in yaml.parse(text, SafeLoader):
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > 100:
-            raise yaml.MarkedYAMLError(problem="nested too deeply")
-
-
-class _UniqueKeys(SafeLoader):
-    """A YAML loader that raises an error for a duplicate key."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen = set()
-        for key_node, _ in node.value:
-            key = key_node.value
-            if key in seen and isinstance(key, str):
-                raise yaml.MarkedYAMLError(problem=f"{key} is given twice", problem_mark=key_node.start_mark)
-            if isinstance(key, str):
-                seen.add(key)
-        return super().construct_mapping(node, deep)
-
-
 def _checked(name: Any, entry: Any, where: str) -> Log:
     """Check an entry independently of others, and convert it to a `Log`."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise SwflowError(f"{where}: a log name must consist of letters, digits, '.', '_' and '-' (quote a number)")
     if not isinstance(entry, Mapping):
-        raise SwflowError(f"{where}: {entry!r}; expected a mapping of keys such as path and processors")
+        raise SwflowError(f"{where}: {shown(entry)}; expected a mapping of keys such as path and processors")
     entry = {key: value for key, value in entry.items() if value is not None}
     given = [key for key in _SOURCES if key in entry]
     unknown = {key: value for key, value in entry.items() if key not in _KEYS}
@@ -197,9 +165,9 @@ def _checked(name: Any, entry: Any, where: str) -> Log:
     if len(given) != 1:
         what = f"has {' and '.join(given)}" if given else "no source"
         raise SwflowError(f"{where}: {what}; give exactly one of {', '.join(_SOURCES)}")
-    values: dict[str, Any] = {key: _text(entry[key], f"{where}: {key}") for key in _TEXTS if key in entry}
-    values |= {key: _count(entry[key], f"{where}: {key}") for key in _NUMBERS if key in entry}
-    values |= {name: parse_moment(entry[key], f"{where}: {key}") for key, name in _DATES.items() if key in entry}
+    values: dict[str, Any] = {key: _entry_text(entry[key], f"{where}: {key}") for key in _TEXTS if key in entry}
+    values |= {key: whole_number(entry[key], f"{where}: {key}", least=1) for key in _NUMBERS if key in entry}
+    values |= {name: day_or_moment(entry[key], f"{where}: {key}") for key, name in _DATES.items() if key in entry}
     clean = check_clean(entry.get("clean", {}), f"{where}: clean")
     if "generate" in values:
         check_generator(values["generate"], unknown, where)
@@ -243,18 +211,13 @@ def _check_parent(log: Log, logs: Mapping[str, Log], where: str) -> None:
         raise SwflowError(f"{where}: {log.of} is synthetic and has no dates; select its first jobs instead")
 
 
-def _text(value: Any, where: str) -> str:
+def _entry_text(value: Any, where: str) -> str:
+    """Return a text of an entry, in which only line breaks are permitted besides printable characters."""
     if not isinstance(value, str) or not value.strip():
-        raise SwflowError(f"{where}: {value!r}; expected text")
-    if any((ord(letter) < 32 and letter != "\n") or ord(letter) == 127 for letter in value.strip()):
-        raise SwflowError(f"{where}: has characters outside of text: {value!r}")
+        raise SwflowError(f"{where}: {shown(value)}; expected text")
+    for line in value.strip().split("\n"):
+        text(line, where)
     return value.strip()
-
-
-def _count(value: Any, where: str) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise SwflowError(f"{where}: {value!r}; expected a whole number of at least 1")
-    return value
 
 
 # --- fetching ---------------------------------------------------------------------------------------------
@@ -292,7 +255,7 @@ def fetch(
     if log.generate is not None:
         raise SwflowError(f"{log.name}: a synthetic log has no file; create it with: swflow generate {log.generate}")
     content, source = _get(log, mirror, retries, progress and sys.stderr.isatty())
-    text = plain_text(content, source)
+    text = plain_text(content, source, A_LOG)
     jobs, checksum = _check(log, text, source)
     with atomic_path(output) as temporary:
         temporary.write_bytes(compress(text) if content is text else content)
@@ -318,7 +281,7 @@ def reach(
     def attempt(log: Log) -> str:
         file = Path(folder) / f"{log.name}.swf.gz"
         with contextlib.suppress(SwflowError):  # missing, truncated, or another version: fetch it
-            _check(log, plain_text(read_content(file), str(file)), str(file))
+            _check(log, plain_text(read_content(file), str(file), A_LOG), str(file))
             return ""
         try:
             fetch(log, file, mirror)
@@ -422,8 +385,7 @@ def _received(url: str, until: float, bar: Callable[..., None]) -> bytes:
         response.raise_for_status()
         bar(total=int(response.headers.get("content-length", 0)) or None)
         for block in response.iter_content(1 << 16):
-            if content.tell() + len(block) > LARGEST_FILE:
-                raise SwflowError(f"{url}: more than {LARGEST_FILE:,} bytes, the limit for a log; correct the url")
+            FILE.require(content.tell() + len(block), url)
             if time.monotonic() > until:
                 raise _Unreachable(_TOO_LONG)
             content.write(block)

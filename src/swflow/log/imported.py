@@ -8,7 +8,8 @@ from pathlib import Path
 import polars as pl
 
 from swflow.errors import SwflowError
-from swflow.jobs.table import Entry, Workload, read_metadata, write_table
+from swflow.files.parquet import read_parquet
+from swflow.jobs.table import SWF_FIELDS, Entry, Workload, check_columns, read_metadata, write_table
 from swflow.log.swf import SwfLog, read_swf
 
 #: Columns with numbers instead of names, and the header key with values ``NUMBER NAME`` for each. Queue and Partition
@@ -39,7 +40,8 @@ def read_log(path: str | os.PathLike[str], *, lenient: bool = False) -> tuple[Sw
     if Path(path).suffix != ".parquet":
         return read_swf(path, lenient=lenient), ()
     header, history = log_metadata(path)
-    return SwfLog(pl.read_parquet(Path(path), glob=False), header, []), history
+    fields = check_columns(read_parquet(path), str(path), SWF_FIELDS)
+    return SwfLog(fields, header, []), history
 
 
 def log_metadata(path: str | os.PathLike[str]) -> tuple[dict[str, list[str]], tuple[Entry, ...]]:

@@ -5,17 +5,14 @@ import io
 import math
 import os
 import re
-import stat
-import zlib
 import zoneinfo
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from decimal import Decimal, InvalidOperation
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -23,7 +20,11 @@ import polars as pl
 from swflow.compiled.kernel import Handle, Kernel
 from swflow.errors import SwflowError
 from swflow.files.atomic import atomic_path
+from swflow.files.reading import BOM, FILE, GZIP_MAGIC, blocks, is_file, opened, plain_text, read_content, require_text
 from swflow.jobs.table import SWF_FIELDS, conformed
+
+#: What a reader of a log expects, for error messages.
+A_LOG = "a log in the Standard Workload Format"
 
 #: Note of an imported log without a stated MaxProcs.
 GUESSED_MACHINE = "MaxProcs is the number of processors that were ever busy at once; the machine may be larger"
@@ -36,23 +37,6 @@ HEADER_KEYS = (
     "Partitions", "Partition", "Note",
 )  # fmt: skip
 
-#: Size limits, in bytes, of a file that is read as a whole and of a decompressed text: 10 times the archive's
-#: largest. `LogParts` reads larger ones.
-LARGEST_FILE = 2**30
-LARGEST_TEXT = 2**32
-
-#: Logs compress to about 10 %. A text above the size limit at a higher ratio is not a log but a decompression bomb.
-MOST_PACKED, PACKED_SIZE = 100, 2**26
-
-_GZIP_MAGIC = b"\x1f\x8b"
-_OTHER_MAGIC = {
-    b"BZh": "compressed with bzip2",
-    b"\xfd7zXZ\x00": "compressed with xz",
-    b"\x28\xb5\x2f\xfd": "compressed with zstd",
-    b"PK\x03\x04": "a zip archive",
-    b"PAR1": "a Parquet file",
-}
-BOM = b"\xef\xbb\xbf"
 _KEY = re.compile(r"([A-Za-z][\w-]*)\s*:(?!//)(.*)")
 _NUMBER = re.compile(r"[-+]?\d+(?:,\d{3})*(?:\.\d+)?(?:[eE][-+]?\d{1,9})?(?![\d_])")
 _SPELLING = {key.lower(): key for key in HEADER_KEYS}
@@ -125,61 +109,33 @@ def read_swf(path: str | os.PathLike[str], *, lenient: bool = False) -> SwfLog:
     >>> log.header, log.fields["run_time"].to_list()
     ({'MaxProcs': ['8']}, [60.0])
     """
-    return parse_swf(read_content(path), str(path), lenient=lenient)
+    return parse_swf(_read_log(path), str(path), lenient=lenient)
 
 
-def read_content(path: str | os.PathLike[str]) -> bytes:
-    """Return the bytes of a log file; raise `SwflowError` if it is unreadable, a device, or above `LARGEST_FILE`."""
-    with opened(path) as file:
-        content = file.read(LARGEST_FILE + 1)
-    if len(content) > LARGEST_FILE:
-        raise SwflowError(
-            f"{path}: more than {LARGEST_FILE:,} bytes; convert it to a workload first, part by part: "
-            f"swflow clean {path} -o LOG.parquet"
-        )
-    return content
-
-
-@contextmanager
-def opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a log file, unless it is a device; raise `SwflowError` if it cannot be read or decompressed."""
-    with _damage_reported(str(path)), Path(path).open("rb") as file:
-        if stat.S_ISCHR(os.fstat(file.fileno()).st_mode):
-            raise SwflowError(f"{path}: a device, not a log file")
-        yield file
-
-
-@contextmanager
-def _damage_reported(where: str) -> Iterator[None]:
-    """Convert the errors of reading and decompressing a file to one line."""
+def _read_log(path: str | os.PathLike[str]) -> bytes:
+    """Return the bytes of a log file; raise `SwflowError` if it is unreadable or larger than `FILE`."""
     try:
-        yield
-    except EOFError:
-        raise SwflowError(f"{where}: the gzip file is truncated; fetch or copy it again") from None
-    except (gzip.BadGzipFile, zlib.error) as error:
-        raise SwflowError(f"{where}: damaged gzip data ({error}); fetch or copy it again") from None
-    except FileNotFoundError:
-        raise SwflowError(f"{where}: no such file") from None
-    except IsADirectoryError:
-        raise SwflowError(f"{where}: a folder, not a log file") from None
-    except OSError as error:
-        raise SwflowError(f"{where}: cannot be read ({error.strerror or error})") from None
+        return read_content(path)
+    except SwflowError as error:
+        if f" {FILE.what}; " not in str(error):
+            raise
+        raise SwflowError(
+            f"{path}: more than {FILE.amount:,} bytes; convert it to a workload first, part by part: "
+            f"swflow clean {path} -o LOG.parquet"
+        ) from None
 
 
 #: Size in bytes above which a text is read part by part; for gzipped files, a tenth of it.
 LARGE_TEXT = 2**28
 
-#: Size of a part, in bytes.
-PART = 2**26
-
 
 def is_large(path: str | os.PathLike[str]) -> bool:
     """Return whether to read a log part by part, see `LogParts`; False for pipes and unreadable files."""
     try:
-        if not Path(path).is_file():
+        if not is_file(path):
             return False
         with Path(path).open("rb") as file:
-            is_packed = file.read(2) == _GZIP_MAGIC
+            is_packed = file.read(2) == GZIP_MAGIC
             return os.fstat(file.fileno()).st_size > LARGE_TEXT // (10 if is_packed else 1)
     except OSError:
         return False
@@ -237,8 +193,8 @@ def text_parts(path: str) -> Iterator[bytes]:
     """Yield the text of a log in parts of whole lines."""
     rest, has_lines = b"", False
     with opened(path) as file:
-        for number, block in enumerate(_blocks(file, os.fstat(file.fileno()).st_size, path)):
-            _require_text(block, path, is_first=number == 0)
+        for number, block in enumerate(blocks(file, os.fstat(file.fileno()).st_size, path)):
+            require_text(block, path, A_LOG, is_first=number == 0)
             rest += block if number else block.removeprefix(BOM)
             end = rest.rfind(b"\n") + 1
             if end:
@@ -249,48 +205,14 @@ def text_parts(path: str) -> Iterator[bytes]:
         yield rest if has_lines else rest.replace(b"\r", b"\n")
 
 
-def _blocks(file: BinaryIO, packed: int, where: str, largest: float = math.inf) -> Iterator[bytes]:
-    """Yield a text in blocks, decompressed if it is gzipped; raise an error early at a decompression bomb."""
-    is_packed = file.read(2) == _GZIP_MAGIC
-    file.seek(0)
-    most, size = min(largest, max(PACKED_SIZE, MOST_PACKED * packed)), 0
-    source: Any = gzip.GzipFile(fileobj=file) if is_packed else file
-    while block := source.read(PART):
-        size += len(block)
-        if is_packed and size > most:
-            raise SwflowError(
-                f"{where}: {packed:,} bytes decompress to more than {most:,}; this is not a log and would fill "
-                "the memory; get the right file"
-            )
-        yield block
-
-
 def parse_swf(content: bytes, where: str, *, lenient: bool = False) -> SwfLog:
     """Parse the content of a log file, plain or gzipped; see `read_swf`. ``where`` names it in errors."""
-    text = plain_text(content, where).removeprefix(BOM)
+    text = plain_text(content, where, A_LOG).removeprefix(BOM)
     if b"\n" not in text:
         text = text.replace(b"\r", b"\n")
     log = LogParts(iter([text]), where, lenient=lenient)
     [fields] = log
     return SwfLog(fields, log.header, log.skipped)
-
-
-def plain_text(content: bytes, where: str) -> bytes:
-    """Return the text of a log, decompressed if it is gzipped; ``where`` names the file in error messages."""
-    text = content
-    if content.startswith(_GZIP_MAGIC):
-        with _damage_reported(where):
-            text = b"".join(_blocks(io.BytesIO(content), len(content), where, LARGEST_TEXT))
-    _require_text(text, where)
-    return text
-
-
-def _require_text(text: bytes, where: str, is_first: bool = True) -> None:
-    """Raise an error if a part of a file is not text."""
-    kinds = [kind for magic, kind in _OTHER_MAGIC.items() if is_first and text.startswith(magic)]
-    if kinds or b"\0" in text:
-        kind = kinds[0] if kinds else "a binary file"
-        raise SwflowError(f"{where}: {kind}, not a log in the Standard Workload Format; expected plain or gzipped text")
 
 
 # --- the job lines ----------------------------------------------------------------------------------------
@@ -460,7 +382,7 @@ def parse_header(text: bytes) -> dict[str, list[str]]:
     >>> parse_header(b"; Information: http://a/\n;              http://b/\n; maxprocs: 128\n")
     {'Information': ['http://a/\nhttp://b/'], 'MaxProcs': ['128']}
     """
-    header: dict[str, list[str]] = {}
+    header: dict[str, list[list[str]]] = {}  # the lines of each value
     key, key_indent, value_column = "", 0, 0
     for comment in _leading_comments(text):
         stripped = comment.strip()
@@ -475,14 +397,13 @@ def parse_header(text: bytes) -> dict[str, list[str]]:
         if match:
             key = _SPELLING.get(match[1].lower(), match[1])
             key_indent, value_column = indent, indent + len(key) + 2
-            header.setdefault(key, []).append(match[2].strip())
+            header.setdefault(key, []).append([match[2].strip()])
         elif key:
-            values = header[key]
-            values[-1] = f"{values[-1]}\n{stripped}" if values[-1] else stripped
+            header[key][-1].append(stripped)
         else:
             key, key_indent, value_column = "Note", indent, indent + 6
-            header["Note"] = [stripped]
-    return header
+            header["Note"] = [[stripped]]
+    return {key: ["\n".join(filter(None, lines)) for lines in values] for key, values in header.items()}
 
 
 def _leading_comments(text: bytes) -> list[str]:
@@ -551,30 +472,6 @@ _US_ZONES = {
     "US/Mountain": "America/Denver",
     "US/Pacific": "America/Los_Angeles",
 }
-
-
-def parse_moment(value: object, where: str) -> date:
-    """
-    Parse a day or a moment of a config or a command; ``where`` is its key or option, for error messages.
-
-    A text is a day such as ``1996-01-01``, or a time such as ``1996-01-01T06:00`` or ``1996-01-01T00:00Z``, which gives
-    a datetime.
-
-    Examples
-    --------
-    >>> parse_moment("1996-01-01", "from")
-    datetime.date(1996, 1, 1)
-    """
-    if isinstance(value, date):
-        return value
-    for kind in (date, datetime):
-        try:
-            return kind.fromisoformat(value)  # type: ignore[arg-type]
-        except (TypeError, ValueError):
-            continue
-    raise SwflowError(
-        f"{where}: {str(value)!r}; expected a date such as 1996-01-01 (or with a time: 1996-01-01T00:00Z)"
-    ) from None
 
 
 def seconds_since_start(header: Mapping[str, list[str]], moment: date) -> float:

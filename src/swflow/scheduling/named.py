@@ -3,10 +3,9 @@
 import json
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from swflow.errors import SwflowError, reason_of, suggest
+from swflow.errors import SwflowError, suggest
 from swflow.scheduling.options import Unchecked
 from swflow.scheduling.orders.vocabulary import LOG, MULTIFACTOR, ORDERS
 
@@ -69,10 +68,9 @@ def read_scheduler(text: str) -> tuple[str, Unchecked]:
 
 def _of_file(path: str, name: str | None, where: str) -> tuple[str, Unchecked]:
     """Return a scheduler of a config: the one of this name, or the only one."""
-    try:
-        content = _content(Path(path).read_text(encoding="utf-8"), where)
-    except (OSError, UnicodeDecodeError) as error:
-        raise SwflowError(f"{where}: cannot be read; {reason_of(error) or 'not a text'}") from None
+    from swflow.files.yaml import read_yaml
+
+    content = read_yaml(path)
     schedulers = content.get("schedulers") if isinstance(content, Mapping) else None
     if not isinstance(schedulers, Mapping) or not schedulers:
         raise SwflowError(f"{where}: no schedulers; expected a file with 'schedulers: {{name: {{…}}}}'")
@@ -88,15 +86,13 @@ def _of_file(path: str, name: str | None, where: str) -> tuple[str, Unchecked]:
 
 def _content(text: str, where: str) -> Any:
     """Parse JSON, else YAML; JSON first, because YAML 1.1 reads numbers such as 1e-5 as texts."""
-    import yaml
+    from swflow.files.reading import parse_json
+    from swflow.files.yaml import parse_user_yaml
 
     try:
-        return json.loads(text)
+        json.loads(text)
     except json.JSONDecodeError:
-        pass
+        return parse_user_yaml(text, where)
     except (RecursionError, ValueError):
-        raise SwflowError(f"{where}: too deeply nested, or a number too long") from None
-    try:
-        return yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise SwflowError(f"{where}: {getattr(error, 'problem', None) or 'too deeply nested'}") from None
+        pass
+    return parse_json(text, where, is_option=True)

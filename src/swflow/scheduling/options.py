@@ -593,10 +593,14 @@ def _checked(option: Option, value: Any, where: str) -> Any:
             raise SwflowError(f"{where}: {shown(value)}; expected above {option.above:g}, at most {option.most:g}")
         if not option.least <= value:
             raise SwflowError(f"{where}: {shown(value)}; expected at least {option.least:g}")
-        if not value <= option.most or not math.isfinite(value):
+        if not value <= option.most or not abs(value) < _LARGEST:
             raise SwflowError(f"{where}: {shown(value)}; expected at most {option.most:g}")
         return int(value) if kind is Integral or isinstance(value, int) else float(value)
     return value
+
+
+#: Larger numbers may be infinite, or integers that no float holds.
+_LARGEST = 1e300
 
 
 def _whole(value: Any, where: str) -> int:
@@ -678,18 +682,18 @@ def require_window(begin: Any, until: Any, window: Unavailable) -> None:
 
 def _moment(value: Any, where: str) -> tuple[float | str, Any]:
     """Return a time, in seconds or a day as text; and in a form that compares with another one of its kind."""
-    from swflow.log.swf import parse_moment
+    from swflow.values import day_or_moment
 
     if isinstance(value, date):
         value = str(value)
     if isinstance(value, str):
-        day = parse_moment(value, where)
+        day = day_or_moment(value, where)
         return value, day if isinstance(day, datetime) else datetime(day.year, day.month, day.day)
     if isinstance(value, bool) or not isinstance(value, Real):
         raise SwflowError(f"{where}: {shown(value)}; expected seconds from the log's start or a day")
     seconds = value if isinstance(value, int) else float(value)
     if not abs(seconds) <= LATEST:
-        raise SwflowError(f"{where}: {seconds:g} is not a time between {-LATEST:g} and {LATEST:g} seconds")
+        raise SwflowError(f"{where}: {shown(seconds)} is not a time between {-LATEST:g} and {LATEST:g} seconds")
     return seconds, seconds
 
 
@@ -786,7 +790,7 @@ def _preemption(value: Any, where: str) -> Preemption:
     for key in ("qos_priorities", "partition"):
         for name, number in found.get(key, {}).items():
             if number != int(number):
-                raise SwflowError(f"{where}: {key}: {name}: {number:g}; expected a whole number")
+                raise SwflowError(f"{where}: {key}: {name}: {shown(number)}; expected a whole number")
     if (value.get("qos") is None) == ("partition" not in found):
         raise SwflowError(f"{where}: {shown(dict(value))}; give either qos or partition")
     if value.get("qos") is not None:

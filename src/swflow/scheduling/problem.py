@@ -489,12 +489,13 @@ def _windows_in_seconds(
     unavailable: Iterable[Unavailable], header: Mapping[str, list[str]], nodes: Nodes | None
 ) -> tuple[Window, ...]:
     """Return the windows in seconds from the log's start; one without an end lasts for ever."""
-    from swflow.log.swf import parse_moment, seconds_since_start
+    from swflow.log.swf import seconds_since_start
+    from swflow.values import day_or_moment
 
     def seconds(value: Any, key: str) -> float:
         if isinstance(value, int | float):
             return float(value)
-        return seconds_since_start(header, parse_moment(value, f"unavailable: {key}"))
+        return seconds_since_start(header, day_or_moment(value, f"unavailable: {key}"))
 
     windows = []
     for number, window in enumerate(unavailable):

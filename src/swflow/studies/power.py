@@ -14,6 +14,7 @@ from swflow.analysis.metrics import MEASURES
 from swflow.analysis.resampling import mean_of
 from swflow.analysis.sample_size import blocks_needed, smallest_difference
 from swflow.errors import SwflowError
+from swflow.files.parquet import read_parquet
 from swflow.files.query import query
 from swflow.jobs.table import read_metadata
 from swflow.names import log_of
@@ -110,7 +111,7 @@ def _of_file(text: str) -> tuple[str, pl.DataFrame]:
     notes = read_metadata(Path(text))
     if notes.get("kind") != "run":
         raise SwflowError(f"{text}: not a run; create one with: swflow simulate WORKLOAD -o {text}")
-    return log_of(notes["workload"]), pl.read_parquet(text, columns=["submit_time", "load", *MEASURES])
+    return log_of(notes["workload"]), read_parquet(text, ["submit_time", "load", *MEASURES])
 
 
 def _of_database(run: str, database: str | os.PathLike[str]) -> tuple[str, pl.DataFrame]:

@@ -196,16 +196,29 @@ GUESSED = {"widest job": "guessed: widest job", "recorded peak": "guessed: peak 
 #: Columns with times or processors, and the largest absolute value of each.
 _LIMITS: dict[str, float] = {
     **dict.fromkeys(
-        ("submit_time", "wait_time", "run_time", "average_cpu_time", "requested_time", "think_time"), LONGEST_TIME
+        ("submit_time", "wait_time", "run_time", "average_cpu_time", "requested_time", "think_time", "estimate"),
+        LONGEST_TIME,
     ),
-    **dict.fromkeys(("allocated_processors", "requested_processors"), MOST_PROCESSORS),
+    **dict.fromkeys(("allocated_processors", "requested_processors", "processors"), MOST_PROCESSORS),
 }
 
 
-def within_limits() -> pl.Expr:
+def within_limits(columns: Iterable[str] = SWF_FIELDS) -> pl.Expr:
     """Return the condition that all times and processors of a line are within the limits."""
     return pl.all_horizontal(  # NaN is above every limit
-        pl.col(column).is_null() | pl.col(column).is_between(-limit, limit) for column, limit in _LIMITS.items()
+        pl.col(column).is_null() | pl.col(column).is_between(-limit, limit)
+        for column, limit in _LIMITS.items()
+        if column in columns
+    )
+
+
+def within_limits_only(fields: pl.DataFrame, name: str) -> tuple[pl.DataFrame, str]:
+    """Return the lines or jobs within the limits, and what is wrong with the others; empty if nothing is."""
+    wrong = fields.filter(~within_limits(fields.columns))
+    if wrong.is_empty():
+        return fields, ""
+    return fields.filter(within_limits(fields.columns)), str(
+        beyond_limits(name, wrong.row(0, named=True), wrong.height)
     )
 
 
@@ -213,17 +226,17 @@ def _require_limits(fields: pl.DataFrame, name: str) -> None:
     """Raise an error that names the first job with a time or a number of processors beyond the limits."""
     wrong = fields.filter(~within_limits())
     if not wrong.is_empty():
-        raise beyond_limits(name, wrong.row(0, named=True), wrong.height)
+        raise beyond_limits(f"clean: {name}", wrong.row(0, named=True), wrong.height)
 
 
 def beyond_limits(name: str, row: Mapping[str, float], count: int) -> SwflowError:
     """Return the error for a job with a time or a number of processors beyond the limits."""
     column = next(
-        column for column, limit in _LIMITS.items() if row[column] is not None and not abs(row[column]) <= limit
+        column for column, limit in _LIMITS.items() if row.get(column) is not None and not abs(row[column]) <= limit
     )
-    unit = " s" if SWF_FIELDS[column].is_float() else ""
+    unit = " s" if JOB_COLUMNS[column].is_float() else ""
     return SwflowError(
-        f"clean: {name}: job {row['job_id']}: {column} is {row[column]:g}{unit}, beyond the limit of "
+        f"{name}: job {row['job_id']}: {column} is {row[column]:g}{unit}, beyond the limit of "
         f"{_LIMITS[column]:g}{unit} ({count:,} such jobs); correct the log, or skip such lines and count them "
         "with --lenient"
     )

@@ -144,7 +144,7 @@ class _Parts:
             if within.height:
                 yield within
         if first and not self.lenient:
-            raise whole.beyond_limits(self.name, first, self.beyond)
+            raise whole.beyond_limits(f"clean: {self.name}", first, self.beyond)
         if self.jobs == self.beyond:
             raise SwflowError(f"clean: {self.name}: no job is within the limits of times and processors")
 

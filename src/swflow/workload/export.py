@@ -11,8 +11,9 @@ import polars as pl
 
 from swflow.errors import SwflowError
 from swflow.files.atomic import atomic_path
+from swflow.files.parquet import read_parquet
 from swflow.jobs.machine import Machine
-from swflow.jobs.table import Workload, read_metadata, write_workload
+from swflow.jobs.table import Workload, check_columns, read_metadata, write_workload
 from swflow.log.site import SIZES
 from swflow.log.swf import GUESSED_MACHINE, run_as_swf, write_swf
 from swflow.workload.clean import GUESSED, guess_of, is_as_recorded, open_workload, stated_machine
@@ -103,7 +104,7 @@ def _schedule(
     if not path.is_file():
         raise SwflowError(f"{source}: its workload {path} is missing; give its path: --workload FILE")
     opened = open_workload(path)
-    outcomes = pl.read_parquet(Path(source), glob=False)
+    outcomes = check_columns(read_parquet(source), str(source), ("job_id", "submit_time", "run_time", "processors"))
     known = [name for name in opened.jobs.columns if name not in outcomes.columns]
     table = outcomes.join(opened.jobs.select("job_id", *known), on="job_id", how="inner", maintain_order="left")
     if table.height < outcomes.height:

@@ -5,6 +5,7 @@ import polars as pl
 from swflow.errors import SwflowError
 from swflow.log.importers.lines import read_text
 from swflow.log.importers.records import ImportedLog, Site, Tally, make_log
+from swflow.values import numbers, rounded_up
 
 #: The fields in order (Iosup et al., "The Grid Workloads Archive", Future Generation Computer Systems 24(7), 2008).
 FIELDS = (
@@ -42,9 +43,13 @@ def import_gwf(path: str, site: Site, *, of_site: str | None = None) -> Imported
     if not rows:
         raise SwflowError(f"{path}: no line in the Grid Workloads Format; expected {len(FIELDS)} fields, JobID first")
     table = pl.DataFrame(rows, {"line": pl.Int64, **dict.fromkeys(FIELDS, pl.String)}, orient="row")
-    table = table.with_columns(pl.col(_NUMBERS).cast(pl.Float64, strict=False))
+    for name in _NUMBERS:
+        values = table.select(numbers(pl.col(name), _MOST)).to_series()
+        if name not in ("SubmitTime", "RunTime", "NProcs"):
+            tally.unreadable(table, name, pl.col(name), values)
+        table = table.with_columns(values)
     for name in ("SubmitTime", "RunTime", "NProcs"):
-        table = tally.drop(table, f"{name} is not a number", ~(pl.col(name).abs() < _MOST).fill_null(False))
+        table = tally.drop(table, f"{name} is not a number", pl.col(name).is_null())
     if of_site is not None:
         ran = table["LastRunSiteID"].unique().to_list()
         if of_site not in ran:
@@ -66,13 +71,13 @@ def import_gwf(path: str, site: Site, *, of_site: str | None = None) -> Imported
         submit=pl.col("SubmitTime"),
         start=pl.col("SubmitTime") + known("WaitTime"),
         run_time=known("RunTime"),
-        allocated_processors=known("NProcs").cast(pl.Int64),
+        allocated_processors=rounded_up(known("NProcs")),
         average_cpu_time=known("AverageCPUTimeUsed"),
         used_memory=known("UsedMemory"),
-        requested_processors=known("ReqNProcs").cast(pl.Int64),
+        requested_processors=rounded_up(known("ReqNProcs")),
         requested_time=known("ReqTime"),
         requested_memory=known("ReqMemory"),
-        status=known("Status").cast(pl.Int64),
+        status=rounded_up(known("Status")),
         user=named("UserID"),
         group=named("GroupID", "VOID"),
         queue=named("QueueID"),

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from swflow.files.reading import read_bytes
 from swflow.log.importers.records import Tally
-from swflow.log.swf import BOM, opened, plain_text
 
 #: Largest number of separator placements that are tried for a broken record.
 MOST_WAYS = 2000
@@ -19,8 +19,7 @@ Check = Callable[[str], object]
 
 def read_text(path: str) -> bytes:
     """Return a file's text, decompressed if it is gzipped, with normalized line ends."""
-    with opened(path) as file:
-        return plain_text(file.read(), path).removeprefix(BOM).replace(b"\r\n", b"\n")
+    return read_bytes(path).replace(b"\r\n", b"\n")
 
 
 @dataclass(frozen=True)

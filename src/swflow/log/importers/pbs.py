@@ -9,6 +9,7 @@ from swflow.errors import SwflowError
 from swflow.log.importers.lines import read_text, values_of
 from swflow.log.importers.records import DEPENDENCIES, GPUS, ImportedLog, Site, Tally, make_log, unix_seconds
 from swflow.log.importers.slurm import kilobytes, seconds
+from swflow.values import MOST_UNITS, numbers
 
 #: Meaning of the letters of records; only E is an ended job.
 RECORDS: dict[str, str] = {
@@ -83,6 +84,7 @@ def _raw(values: Mapping[str, str]) -> dict[str, str | int | None]:
     """Return the used values of one record."""
     hosts = values.get("exec_host", "")
     places = [_count_places(match) for match in _PLACE.finditer(hosts)]
+    is_readable = None not in places
     used = _whole(values.get("resources_used.ncpus"))
     account = values.get("account") or values.get("project")
     if account in {"_pbs_project_default", "null"}:
@@ -97,15 +99,17 @@ def _raw(values: Mapping[str, str]) -> dict[str, str | int | None]:
         "cput": values.get("resources_used.cput"),
         "mem": values.get("resources_used.mem"),
         "asked_mem": values.get("Resource_List.mem"),
-        "allocated_processors": sum(places) or used,
-        "requested_processors": _requested(values),
+        "allocated_processors": _bounded(sum(filter(None, places)) or used if is_readable else used),
+        "requested_processors": _bounded(_requested(values)),
+        "unreadable": None if is_readable else hosts,
         "nodes": len({match[0].partition("/")[0] for match in _PLACE.finditer(hosts)}) or None,
         "exit": _whole(values.get("Exit_status")),
         # Torque states them with the nodes.
-        "gpus": _whole(values.get("Resource_List.ngpus"))
-        or _in_chunks(values.get("Resource_List.select", ""), "ngpus", missing=0)
-        or _in_chunks(values.get("Resource_List.nodes", ""), "gpus", missing=0)
-        or None,
+        "gpus": _bounded(
+            _whole(values.get("Resource_List.ngpus"))
+            or _in_chunks(values.get("Resource_List.select", ""), "ngpus", missing=0)
+            or _in_chunks(values.get("Resource_List.nodes", ""), "gpus", missing=0)
+        ),
         "depend": values.get("depend"),
         "user": values.get("user"),
         "group": account or values.get("group"),
@@ -117,18 +121,26 @@ def _raw(values: Mapping[str, str]) -> dict[str, str | int | None]:
 
 
 def _whole(text: str | None) -> int | None:
-    return int(text) if text is not None and re.fullmatch(r"-?\d{1,15}", text) else None
+    return int(text) if text is not None and re.fullmatch(r"-?[0-9]{1,15}", text) else None
 
 
-def _count_places(match: re.Match[str]) -> int:
-    """Count processors of ``node/0``, ``node/0-7``, ``node/1,3`` (Torque) and ``node/0*8`` (PBS)."""
+def _count_places(match: re.Match[str]) -> int | None:
+    """Count processors of ``node/0``, ``node/0-7``, ``node/1,3`` (Torque) and ``node/0*8`` (PBS); None: unreadable."""
     if match["times"]:
-        return int(match["times"])
+        return _whole(match["times"])
     count = 0
     for part in match["place"].split(","):
-        low, _, high = part.partition("-")
-        count += int(high) - int(low) + 1 if low and high else 1
+        low, dash, high = part.partition("-")
+        first, last = _whole(low), _whole(high if dash else low)
+        if first is None or last is None or last < first:
+            return None
+        count += last - first + 1
     return count
+
+
+def _bounded(count: int | None) -> int | None:
+    """Return a count; None for 0, and for one that no machine has."""
+    return count if count and abs(count) <= MOST_UNITS else None
 
 
 def _requested(values: Mapping[str, str]) -> int | None:
@@ -147,7 +159,8 @@ def _in_chunks(text: str, key: str, missing: int) -> int:
     for chunk in text.split("+"):
         first, *options = chunk.split(":")
         each = next((_whole(option.partition("=")[2]) for option in options if option.startswith(f"{key}=")), None)
-        total += (int(first) if first.isdigit() else 1) * (each or missing)
+        count = _whole(first)
+        total += (1 if count is None else count) * (each or missing)
     return total
 
 
@@ -160,8 +173,9 @@ def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
     """Convert text to numbers, and drop records without times."""
     for name in ("submit", "eligible", "start", "end"):
         clock = table[name].str.to_datetime("%m/%d/%Y %H:%M:%S", strict=False, time_unit="ms")
-        plain = table[name].cast(pl.Float64, strict=False)
+        plain = table.select(numbers(pl.col(name))).to_series()
         table = table.with_columns(plain.fill_null(unix_seconds(clock, site.time_zone)[0]).alias(name))
+    tally.note(table, "unreadable exec_host (left out)", pl.col("unreadable").is_not_null())
     table = tally.drop(table, "whole arrays, whose tasks are jobs", pl.col("site_job_id").str.ends_with("[]"))
     table = tally.drop(table, "no start or no end", pl.col("start").is_null() | pl.col("end").is_null())
     table = tally.drop(table, "ended before it started", pl.col("end") < pl.col("start"))

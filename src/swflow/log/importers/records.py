@@ -7,7 +7,6 @@ import secrets
 import zoneinfo
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +14,11 @@ import polars as pl
 
 from swflow.errors import SwflowError
 from swflow.files.atomic import atomic_path
-from swflow.jobs.table import SWF_FIELDS, Entry, conformed
+from swflow.jobs.table import IMPORTED_COLUMNS, SWF_FIELDS, Entry, conformed
 from swflow.log.imported import NAME_KEYS, write_log
 from swflow.log.site import Partition, busiest, partitions_of, with_sizes
 from swflow.log.swf import GUESSED_MACHINE, write_swf
+from swflow.values import LATEST, LONGEST_TIME, MOST_PROCESSORS, as_moment
 
 #: The columns of a table of records, one row per run of a job. Times are Unix seconds, durations seconds, memory KB
 #: per processor. ``line`` is the record's first line in the file, counted from 1. ``memory`` is the whole job's, in MB.
@@ -42,26 +42,6 @@ RECORD_COLUMNS: dict[str, pl.DataType] = {
     "depends_on": pl.List(pl.String()),
 }  # fmt: skip
 
-#: Columns of an imported log in addition to the standard's fields, if the source has them: the site's job id, its
-#: Unix group (``group_id`` is the account), GPUs, suspended time in seconds, licenses of all products, memory of the
-#: whole job in MB, nodes, requested nodes, constraint on the features of nodes, and those of
-#: `swflow.jobs.table.ELIGIBILITY_COLUMNS`.
-EXTRA_COLUMNS: dict[str, pl.DataType] = {
-    "site_job_id": pl.String(),
-    "unix_group_id": pl.Int64(),
-    "gpus": pl.Int64(),
-    "suspended_time": pl.Float64(),
-    "licenses": pl.Int64(),
-    "memory": pl.Int64(),
-    "array_id": pl.Int64(),
-    "array_limit": pl.Int64(),
-    "depends_on": pl.List(pl.Int64()),
-    "eligible_after": pl.Float64(),
-    "nodes": pl.Int64(),
-    "requested_nodes": pl.Int64(),
-    "constraint_id": pl.Int64(),
-}
-
 #: Notes on jobs that need more than processors and time.
 GPUS, LICENSES, RESERVATIONS = "jobs with GPUs", "jobs with licenses", "jobs in advance reservations"
 COUNTED_FEATURES = "constraints with brackets or counts, which are not simulated (left out)"
@@ -79,6 +59,10 @@ EARLIEST = 315532800
 
 #: Default file of the key of `anonymized`.
 DEFAULT_KEY = Path("~/.config/swflow/anonymize.key")
+
+
+#: Texts that stand for an unknown value.
+NOTHING = ["", "-1", "0", "Unknown", "None", "N/A", "INVALID", "(null)"]
 
 
 @dataclass
@@ -104,6 +88,14 @@ class Tally:
         if len(lines):
             self.add(reason, len(lines), int(lines.min()), removed=removed)  # type: ignore[arg-type]
         return chosen
+
+    def unreadable(self, records: pl.DataFrame, what: str, text: pl.Expr, values: pl.Series) -> None:
+        """Note the records whose text is no placeholder, but whose value is null."""
+        if not values.null_count():
+            return
+        unknown = records.filter(values.is_null())
+        is_text = text.is_not_null() & ~text.str.strip_chars().is_in(NOTHING)
+        self.note(unknown, f"unreadable {what} (left out)", is_text)
 
     def add(self, reason: str, count: int, line: int, *, removed: bool = False) -> None:
         """Count records that are not in a table."""
@@ -147,7 +139,7 @@ class ImportedLog:
     """
     An imported log.
 
-    ``fields`` has the columns of `swflow.jobs.table.SWF_FIELDS` and of `EXTRA_COLUMNS`, if known, sorted by (submit
+    ``fields`` has the columns of `swflow.jobs.table.SWF_FIELDS` and of `IMPORTED_COLUMNS`, if known, sorted by (submit
     time, line). The only entry of ``history`` has the counts of ``tally``.
     """
 
@@ -175,7 +167,8 @@ def make_log(
     of ``tally`` are continued. ``source`` is the file, for error messages; ``form`` is its format, such as ``sacct``.
     """
     read = records.height + sum(count for count, _ in tally.removed.values())
-    records = tally.drop(conformed(records, RECORD_COLUMNS), "no submit time", pl.col("submit").is_null())
+    records = conformed(_in_range(records, tally), RECORD_COLUMNS)
+    records = tally.drop(records, "no submit time", pl.col("submit").is_null())
     if records.is_empty():
         reasons = ", ".join(f"{count:,} {reason} (line {line})" for reason, (count, line) in tally.removed.items())
         raise SwflowError(f"{source}: none of {read:,} records is a valid job; {reasons or 'the file has none'}")
@@ -203,8 +196,8 @@ def make_log(
     # Arrays without a limit start as other jobs do.
     left_out = {"array_id"} if table["array_limit"].null_count() == table.height else set()
     left_out |= {"site_job_id"} if site.key else set()
-    extra = [name for name in EXTRA_COLUMNS if name not in left_out and table[name].null_count() < table.height]
-    fields = conformed(table, SWF_FIELDS | {name: EXTRA_COLUMNS[name] for name in extra})
+    extra = [name for name in IMPORTED_COLUMNS if name not in left_out and table[name].null_count() < table.height]
+    fields = conformed(table, SWF_FIELDS | {name: IMPORTED_COLUMNS[name] for name in extra})
     # Sizes keep the site's names of partitions, even if the log has hashes instead.
     plain = header | {NAME_KEYS["partition_id"]: _lines(numbered(records["partition"])[1])}
     partitions = partitions_of(fields, plain, site.partitions)
@@ -218,6 +211,38 @@ def make_log(
         "notes": {reason: count for reason, (count, _) in tally.notes.items()},
     }
     return ImportedLog(fields, header, (entry,), tally, partitions)
+
+
+#: The largest values of records. Sums of counts over all jobs stay exact in 64 bits.
+_LARGEST: dict[str, float] = {
+    **dict.fromkeys(("submit", "eligible", "start", "end"), LATEST),
+    **dict.fromkeys(("run_time", "suspended_time", "average_cpu_time", "requested_time"), LONGEST_TIME),
+    **dict.fromkeys(("used_memory", "requested_memory"), 1e15),
+    **dict.fromkeys(
+        ("allocated_processors", "requested_processors", "nodes", "requested_nodes", "gpus", "licenses", "array_limit"),
+        MOST_PROCESSORS,
+    ),
+    "status": 2**31,
+    "memory": 2**40,
+}
+
+
+def _in_range(records: pl.DataFrame, tally: Tally) -> pl.DataFrame:
+    """
+    Leave out records with a time that is none, and other values that are not finite or beyond `_LARGEST`.
+
+    A time after the year 9999 is usually in milliseconds.
+    """
+    columns = [name for name in _LARGEST if name in records.columns and records[name].dtype.is_numeric()]
+    beyond = {name: ~pl.col(name).is_between(-_LARGEST[name], _LARGEST[name]) for name in columns}
+    found = records.select(condition.any().alias(name) for name, condition in beyond.items())
+    for name in [name for name in columns if found[name][0]]:
+        if name in ("submit", "start", "end"):
+            records = tally.drop(records, f"{name} after the year 9999 (milliseconds?)", beyond[name])
+            continue
+        tally.note(records, f"{name} that is not finite, or above {_LARGEST[name]:.4g} (left out)", beyond[name])
+        records = records.with_columns(pl.when(~beyond[name]).then(name).alias(name))
+    return records
 
 
 def _predecessors(records: pl.DataFrame, tally: Tally) -> pl.Series:
@@ -272,7 +297,7 @@ def _header(records: pl.DataFrame, site: Site, began: int, form: str, computer: 
     if began >= EARLIEST:
         header["UnixStartTime"] = [str(began)]
         header["TimeZoneString"] = [site.time_zone]
-        header["StartTime"] = [datetime.fromtimestamp(began, UTC).strftime("%a %b %d %H:%M:%S %Z %Y")]
+        header["StartTime"] = [as_moment(began).strftime("%a %b %d %H:%M:%S %Z %Y")]
     if site.nodes:
         header["MaxNodes"] = [str(site.nodes)]
     return header
@@ -351,6 +376,7 @@ def unix_seconds(times: pl.Series, time_zone: str) -> tuple[pl.Series, pl.Series
 
     Examples
     --------
+    >>> from datetime import datetime
     >>> clock = pl.Series([datetime(2023, 10, 29, 2, 30), datetime(2023, 3, 26, 2, 30)])
     >>> [times.to_list() for times in unix_seconds(clock, "Europe/Stockholm")]
     [[1698539400.0, None], [1698543000.0, None]]

@@ -1,9 +1,9 @@
 """Slurm's accounting: the text of ``sacct -P`` with any columns, ``sacct --json``, and jobcomp/filetxt."""
 
-import json
 import os
 import re
 import zlib
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from swflow.errors import SwflowError
+from swflow.files.reading import BOM, is_file, parse_json
 from swflow.jobs.table import conformed
 from swflow.log.importers import slurm
 from swflow.log.importers.jobcomp import is_jobcomp, read_jobcomp
@@ -28,7 +29,7 @@ from swflow.log.importers.records import (
     make_log,
     unix_seconds,
 )
-from swflow.log.swf import BOM
+from swflow.values import LATEST, MOST_PROCESSORS, numbers, rounded_up, whole_numbers
 
 #: The columns that the documentation recommends.
 RECOMMENDED = (
@@ -54,7 +55,7 @@ _FREE = (
     "container", "extra", "stdin", "stdout", "stderr", "licenses", "reservation",
 )  # fmt: skip
 
-_JOB_ID = r"(\d+)(?:_(\d+|\[[^\]|]*\]))?(?:\+(\d+))?"
+_JOB_ID = r"([0-9]{1,18})(?:_([0-9]{1,18}|\[[^\]|]*\]))?(?:\+([0-9]{1,9}))?"
 _STEP = r"\.(.+)"
 _DURATION = r"(\d+-)?\d+(:\d+)*(\.\d+)?"
 _MOMENT = r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?|\d+"
@@ -98,6 +99,8 @@ def is_headless(path: str | os.PathLike[str]) -> bool:
 
 def _begin_of(path: str | os.PathLike[str]) -> bytes:
     """Return the beginning of a file, plain or gzipped; empty if it cannot be read."""
+    if not is_file(path):
+        return b""
     try:
         with Path(path).open("rb") as file:
             begin = file.read(1 << 16)
@@ -256,7 +259,7 @@ def _require(path: str, names: list[str], wanted: Mapping[str, str]) -> None:
     missing = [what for what, options in sufficient.items() if not wanted.keys() & set(options)]
     if missing:
         raise SwflowError(f"{path}:1: no column {', '.join(missing)}; run sacct -P --format={RECOMMENDED}")
-    twice = {name for name in names if name and names.count(name) > 1}
+    twice = {name for name, count in Counter(names).items() if name and count > 1}
     if twice:
         raise SwflowError(f"{path}:1: column {sorted(twice)[0]!r} is a duplicate; name each column once")
 
@@ -268,7 +271,7 @@ def _identified(table: pl.DataFrame, tally: Tally) -> pl.DataFrame:
     parts = pl.col("jobid").str.extract_groups(shape)
     return table.with_columns(
         step=parts.struct.field("4"),
-        component=parts.struct.field("3").cast(pl.Int64),
+        component=whole_numbers(parts.struct.field("3")),
         task=parts.struct.field("2"),
         jobid=pl.col("jobid").str.extract(r"^([^.]*)", 1),
         cluster=_filled("cluster"),
@@ -281,29 +284,34 @@ def _filled(name: str) -> pl.Expr:
     return pl.when(~text.is_in(["", "Unknown", "None", "N/A", "INVALID", "(null)"])).then(text).alias(name)
 
 
+#: The limits that are no time, in lower case.
+_LIMITS = {"unlimited": "unlimited", "partition_limit": "partition"}
+
+
 def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
     """Convert the text of allocations to numbers: times, spans, processors, memory."""
     processors = {
         name: pl.coalesce(
-            pl.col(column).cast(pl.Int64, strict=False),
-            slurm.resource(pl.col(text), "cpu").cast(pl.Int64, strict=False),
+            whole_numbers(pl.col(column), MOST_PROCESSORS),
+            whole_numbers(slurm.resource(pl.col(text), "cpu"), MOST_PROCESSORS),
         )
         for name, column, text in (("allocated", "alloccpus", "alloctres"), ("requested", "reqcpus", "reqtres"))
     }
     limit = pl.coalesce(_filled("timelimit"), _filled("timelimitraw"))
     tres = pl.col("alloctres"), pl.col("reqtres")
-    nodes = pl.col("allocnodes").cast(pl.Int64, strict=False)
+    nodes = whole_numbers(pl.col("allocnodes"), MOST_PROCESSORS)
+    texts = table
     table = table.with_columns(
         **{name: pl.when(value > 0).then(value) for name, value in processors.items()},
         nodes=nodes,
-        requested_nodes=slurm.resource(pl.col("reqtres"), "node").cast(pl.Int64, strict=False),
+        requested_nodes=whole_numbers(slurm.resource(pl.col("reqtres"), "node"), MOST_PROCESSORS),
         gpus=pl.coalesce(
             *map(slurm.gpus, tres),
             slurm.gpus_of_gres(pl.col("allocgres")),
             slurm.gpus_of_gres(pl.col("reqgres")) * nodes,  # requested on each
         ),
         state=slurm.state(pl.col("state")),
-        elapsed=pl.coalesce(pl.col("elapsedraw").cast(pl.Float64, strict=False), slurm.seconds(pl.col("elapsed"))),
+        elapsed=pl.coalesce(numbers(pl.col("elapsedraw")), slurm.seconds(pl.col("elapsed"))),
         suspended_time=slurm.seconds(pl.col("suspended")),
         licensed=_filled("licenses").is_not_null() | pl.col("alloctres").str.contains(r"(^|,)license/"),
         licenses=pl.coalesce(map(slurm.licenses, (*tres, _filled("licenses")))),
@@ -312,9 +320,7 @@ def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
         reserved=_filled("reservation").is_not_null(),
         constraint=_filled("constraints"),
         limit=slurm.seconds(limit),
-        limit_kind=limit.str.to_lowercase().replace_strict(
-            {"unlimited": "unlimited", "partition_limit": "partition"}, default=None, return_dtype=pl.String
-        ),
+        limit_kind=limit.str.to_lowercase().replace_strict(_LIMITS, default=None, return_dtype=pl.String),
         cpu_time=slurm.seconds(pl.col("totalcpu")),
         user_name=pl.coalesce(_filled("user"), _filled("uid")),
         unix_group=pl.coalesce(_filled("group"), _filled("gid")),
@@ -323,6 +329,18 @@ def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
         partition=_filled("partition"),
         executable=_filled("jobname"),
     )
+    is_limit = pl.when(~limit.str.to_lowercase().is_in(list(_LIMITS))).then(limit)
+    for what, text, value in (
+        ("Elapsed", pl.coalesce(_filled("elapsedraw"), _filled("elapsed")), "elapsed"),
+        ("AllocCPUS", pl.col("alloccpus"), "allocated"),
+        ("ReqCPUS", pl.col("reqcpus"), "requested"),
+        ("NNodes", pl.col("allocnodes"), "nodes"),
+        ("GPUs", pl.col("alloctres").str.extract(r"(gres/gpu[^,]*=[^,]*)"), "gpus"),
+        ("Suspended", pl.col("suspended"), "suspended_time"),
+        ("Timelimit", is_limit, "limit"),
+        ("TotalCPU", pl.col("totalcpu"), "cpu_time"),
+    ):
+        tally.unreadable(texts, what, text, table[value])
     memory = pl.col("reqmem").str.strip_chars()
     processors_of = pl.coalesce("allocated", "requested")
     amount = slurm.kilobytes(memory, unit="M")
@@ -379,7 +397,7 @@ def _moments(table: pl.DataFrame, name: str, site: Site) -> tuple[pl.Series, pl.
     clock = text.str.to_datetime("%Y-%m-%dT%H:%M:%S", strict=False, time_unit="ms")
     if clock.null_count() > text.null_count():
         clock = clock.fill_null(text.str.to_datetime("%Y-%m-%dT%H:%M", strict=False, time_unit="ms"))
-    plain = text.cast(pl.Float64, strict=False)
+    plain = text.to_frame("text").select(numbers(pl.col("text"), LATEST)).to_series()
     first, second = (times.fill_null(plain) for times in unix_seconds(clock, site.time_zone))
     return text, first, second
 
@@ -387,7 +405,7 @@ def _moments(table: pl.DataFrame, name: str, site: Site) -> tuple[pl.Series, pl.
 def _used_by_steps(steps: pl.DataFrame) -> pl.DataFrame:
     """Return the memory of the step of each job that used most, over all tasks, KB."""
     each = pl.coalesce(slurm.kilobytes(pl.col("averss"), unit=""), slurm.kilobytes(pl.col("maxrss"), unit=""))
-    tasks = pl.col("ntasks").cast(pl.Int64, strict=False).fill_null(1)
+    tasks = whole_numbers(pl.col("ntasks"), MOST_PROCESSORS).fill_null(1)
     return steps.group_by("cluster", "jobid").agg(step_memory=(each * tasks).max())
 
 
@@ -396,27 +414,43 @@ def _used_by_steps(steps: pl.DataFrame) -> pl.DataFrame:
 
 def _read_json(text: bytes, path: str, tally: Tally) -> pl.DataFrame:
     """Convert ``sacct --json``, for all versions of its data parser, to ``line`` and the columns of sacct, as text."""
-    try:
-        content = json.loads(text)
-    except ValueError as error:
-        where = f":{error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
-        raise SwflowError(f"{path}{where}: invalid JSON ({error}); run sacct --json again") from None
+    content = parse_json(text, path)
     jobs = content.get("jobs") if isinstance(content, dict) else None
     if not isinstance(jobs, list):
         raise SwflowError(f"{path}: JSON without a list 'jobs'; expected the output of sacct --json")
     rows = []
     for place, job in enumerate(jobs, 1):
         try:
-            rows.append(_json_job(job, place))
+            rows.append(_of_types(_json_job(job, place)))
         except KeyError as error:
             tally.add(f"job without {error}", 1, place, removed=True)
-        except (TypeError, ValueError, AttributeError):
+        except (TypeError, ValueError, AttributeError, OverflowError):
             tally.add("malformed job", 1, place, removed=True)
     if not rows:
         raise SwflowError(f"{path}: none of {len(jobs)} jobs is valid; nothing to import")
-    table = pl.DataFrame(rows, schema_overrides={"limit_of_array": pl.Int64, "step_memory": pl.Float64})
+    table = pl.DataFrame(rows, {name: _JSON_NUMBERS.get(name, pl.String()) for name in rows[0]}, orient="row")
     tally.add("steps, which are not jobs", int(table["steps"].sum()), 1)
     return table
+
+
+#: The values of a job of the JSON that are no text.
+_JSON_NUMBERS: dict[str, pl.DataType] = {
+    "line": pl.Int64(), "steps": pl.Int64(), "limit_of_array": pl.Int64(), "step_memory": pl.Float64()
+}  # fmt: skip
+
+
+def _of_types(job: dict[str, object]) -> dict[str, object]:
+    """Return a job with numbers instead of a text as text; raise an error for other types and invalid characters."""
+    for name, value in job.items():
+        if name in _JSON_NUMBERS:
+            continue
+        if not isinstance(value, str):
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise TypeError(name)
+            value = job[name] = str(value)
+        if not value.isascii():
+            value.encode()  # lone surrogates are an error
+    return job
 
 
 def _json_job(job: Mapping[str, Any], place: int) -> dict[str, object]:
@@ -435,6 +469,8 @@ def _json_job(job: Mapping[str, Any], place: int) -> dict[str, object]:
     per_processor = _number(required.get("memory_per_cpu"))
     per_node = _number(required.get("memory_per_node")) or _number(required.get("memory"))
     steps = job.get("steps") or []
+    if not isinstance(steps, list):
+        raise TypeError("steps")
     return {
         "line": place,
         "jobid": name,
@@ -464,11 +500,20 @@ def _json_job(job: Mapping[str, Any], place: int) -> dict[str, object]:
     }
 
 
+#: Largest number of the JSON: Slurm writes 64 bits without a sign for infinity, which are no value.
+_LARGEST = 2**62
+
+
 def _number(value: Any) -> int | None:
     """Return a number that can be a mapping {set, infinite, number}; None if it is not set."""
     if isinstance(value, Mapping):
         value = value.get("number") if value.get("set") and not value.get("infinite") else None
-    return None if value is None or isinstance(value, str) else int(value)
+    if value is None or isinstance(value, str):
+        return None
+    found = int(value)
+    if abs(found) > _LARGEST:
+        raise ValueError("a number beyond 2^62")
+    return found
 
 
 def _text(value: Any) -> str:
@@ -555,7 +600,7 @@ def _records(jobs: pl.DataFrame, tally: Tally, limits: Mapping[str, float], cpus
             tally.note(jobs, f"unknown state {name!r}", pl.col("state") == name)
     return jobs.with_columns(
         licenses=pl.when(pl.col("licenses") > 0).then("licenses"),
-        memory=pl.col("memory").ceil().cast(pl.Int64),
+        memory=rounded_up(pl.col("memory")),
         site_job_id=pl.col("jobid"),
         allocated_processors=(pl.col("allocated") / cpus).ceil().cast(pl.Int64),
         requested_processors=(pl.col("requested") / cpus).ceil().cast(pl.Int64),
@@ -572,7 +617,7 @@ def _records(jobs: pl.DataFrame, tally: Tally, limits: Mapping[str, float], cpus
 
 def _with_submission(jobs: pl.DataFrame, tally: Tally) -> pl.DataFrame:
     """Add the job array of each task, the most tasks of it that run at once, and the dependencies of each job."""
-    limit = pl.col("submitted").str.extract(r"(?:^|\s)(?:--array(?:=|\s+)|-a\s*)\S*?%(\d+)", 1).cast(pl.Int64)
+    limit = whole_numbers(pl.col("submitted").str.extract(r"(?:^|\s)(?:--array(?:=|\s+)|-a\s*)\S*?%([0-9]+)", 1))
     if "limit_of_array" in jobs.columns:  # only in JSON
         limit = pl.coalesce(pl.when(pl.col("limit_of_array") > 0).then("limit_of_array"), limit)
     is_task = pl.col("task").is_not_null()

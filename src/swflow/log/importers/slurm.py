@@ -4,6 +4,8 @@ import re
 
 import polars as pl
 
+from swflow.values import sum_of, whole_numbers
+
 #: Every state in the manual pages of sacct and squeue, with its status in the Standard Workload Format: 1 completed,
 #: 0 failed, 5 cancelled; None if the job has not ended.
 STATES: dict[str, int | None] = {
@@ -50,6 +52,10 @@ def state(text: pl.Expr) -> pl.Expr:
     return word.replace(_SHORT | cut)
 
 
+#: The digits are limited, because a number of 400 digits is infinite.
+_DURATION = r"^(?:([0-9]{1,9})-)?([0-9]{1,12})(?::([0-9]{1,12}))?(?::([0-9]{1,12}))?(?:\.([0-9]{1,18}))?$"
+
+
 def seconds(text: pl.Expr, *, bare: float = 60.0) -> pl.Expr:
     """
     Return a duration in seconds; null for other text.
@@ -63,7 +69,7 @@ def seconds(text: pl.Expr, *, bare: float = 60.0) -> pl.Expr:
     >>> texts.to_frame("s").select(seconds(pl.col("s"))).to_series().to_list()
     [172800.0, 5400.0, 123.5, 129600.0, None, 95400.0, 5400.0]
     """
-    parts = text.str.strip_chars().str.extract_groups(r"^(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?(?:\.(\d+))?$")
+    parts = text.str.strip_chars().str.extract_groups(_DURATION)
     day, a, b, c, fraction = (parts.struct.field(str(place)).cast(pl.Float64) for place in range(1, 6))
     places = parts.struct.field("5").str.len_chars().fill_null(0).cast(pl.Float64)
     with_days = day * 86400 + a * 3600 + b.fill_null(0) * 60 + c.fill_null(0)
@@ -92,7 +98,7 @@ def kilobytes(text: pl.Expr, *, unit: str) -> pl.Expr:
     >>> texts.to_frame("s").select(kilobytes(pl.col("s"), unit="M")).to_series().to_list()
     [4096000.0, 1572864.0, 12.0, 0.0, None, 2097152.0]
     """
-    parts = text.str.strip_chars().str.extract_groups(r"^(\d+(?:\.\d+)?)([KMGTPEkmgtpe]?)[Bb]?[cn]?$")
+    parts = text.str.strip_chars().str.extract_groups(r"^([0-9]{1,18}(?:\.[0-9]{1,18})?)([KMGTPEkmgtpe]?)[Bb]?[cn]?$")
     letter = parts.struct.field("2").str.to_uppercase()
     factor = letter.replace_strict(_UNITS | {"": _UNITS[unit]}, default=None, return_dtype=pl.Float64)
     return parts.struct.field("1").cast(pl.Float64) * factor
@@ -120,10 +126,9 @@ def gpus(text: pl.Expr) -> pl.Expr:
     >>> texts.to_frame("t").select(gpus(pl.col("t"))).to_series().to_list()
     [2, 3, None]
     """
-    of_types = text.str.extract_all(r"(?:^|,)gres/gpu:[^=,]+=\d+")
-    counts = of_types.list.eval(pl.element().str.extract(r"(\d+)$", 1).cast(pl.Int64))
-    total = resource(text, "gres/gpu").cast(pl.Int64, strict=False)
-    return pl.coalesce(total, pl.when(counts.list.len() > 0).then(counts.list.sum()))
+    of_types = text.str.extract_all(r"(?:^|,)gres/gpu:[^=,]+=[0-9]+")
+    counts = of_types.list.eval(pl.element().str.extract(r"([0-9]+)$", 1))
+    return pl.coalesce(whole_numbers(resource(text, "gres/gpu")), sum_of(counts))
 
 
 def gpus_of_gres(text: pl.Expr) -> pl.Expr:
@@ -137,9 +142,9 @@ def gpus_of_gres(text: pl.Expr) -> pl.Expr:
     [2, 5, 1, None]
     """
     counts = text.str.extract_all(r"(?:^|,)gpu\b[^,(]*").list.eval(
-        pl.element().str.extract(r":(\d+)$", 1).cast(pl.Int64).fill_null(1)
+        pl.element().str.extract(r":([0-9]+)$", 1).fill_null("1")
     )
-    return pl.when(counts.list.len() > 0).then(counts.list.sum())
+    return sum_of(counts)
 
 
 def licenses(text: pl.Expr) -> pl.Expr:
@@ -154,14 +159,13 @@ def licenses(text: pl.Expr) -> pl.Expr:
     >>> texts.to_frame("t").select(licenses(pl.col("t"))).to_series().to_list()
     [3, None, 4, None]
     """
-    of_tres = text.str.extract_all(r"(?:^|,)license/[^=,]+=\d+")
-    product = r"[A-Za-z_][\w.@-]*(?:[:*=]\d+)?"
+    of_tres = text.str.extract_all(r"(?:^|,)license/[^=,]+=[0-9]+")
+    product = r"[A-Za-z_][\w.@-]*(?:[:*=][0-9]+)?"
     is_list = text.str.contains(rf"^{product}(?:[,;|]{product})*$") & ~text.str.contains(
         r"(?:^|,)(?:cpu|node|mem|billing)="
     )
     products = pl.when(is_list).then(text.str.replace_all(";", ",").str.split(by=",")).otherwise(of_tres)
-    counts = products.list.eval(pl.element().str.extract(r"[=:*](\d+)$", 1).cast(pl.Int64).fill_null(1))
-    return pl.when(counts.list.len() > 0).then(counts.list.sum())
+    return sum_of(products.list.eval(pl.element().str.extract(r"[=:*]([0-9]+)$", 1).fill_null("1")))
 
 
 _DEPENDENCY = re.compile(r"(?:--dependency[= ]|(?:^|\s)-d *=?)[\"']?((?:after|singleton|expand)\S*?)[\"']?(?:\s|$)")

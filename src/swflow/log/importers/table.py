@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-import yaml
 
-from swflow.errors import SwflowError, require_known, suggest
+from swflow.errors import SwflowError, one_line, require_known, shown, suggest
+from swflow.files.parquet import read_parquet
+from swflow.files.yaml import read_yaml
 from swflow.log.importers.lines import read_text
 from swflow.log.importers.records import ImportedLog, Site, Tally, make_log, unix_seconds
 from swflow.log.importers.slurm import seconds
+from swflow.values import number, rounded_up
 
 #: Target columns of a mapping; other keys are ``status_values`` and ``where``.
 TARGETS = {
@@ -62,8 +64,8 @@ def import_table(path: str, site: Site, mapping: str) -> ImportedLog:
         if column not in table.columns:
             raise SwflowError(f"{places[name]}: {path} has no column {column!r}{suggest(column, table.columns)}")
     tally = Tally()
-    table = table.with_row_index("line", 2).with_columns(pl.col("line").cast(pl.Int64))
-    records = table.select("line")
+    lines = pl.int_range(2, table.height + 2, dtype=pl.Int64, eager=True)  # the table can have a column "line"
+    records = pl.DataFrame({"line": lines})
     for name, entry in columns.items():
         given = table[entry["column"]]
         values = _converted(given, name, entry, site, about.get("status"), places[name])
@@ -84,14 +86,11 @@ def _read_mapping(mapping: str) -> Mapping[str, Any]:
     shipped = sorted(file.stem for file in PRESETS.glob("*.yaml"))
     if mapping in shipped:
         path = PRESETS / f"{mapping}.yaml"
-    try:
-        content = yaml.safe_load(path.read_text())
-    except OSError:
+    elif not path.exists():
         raise SwflowError(
             f"--columns {mapping}: no such file, and not a mapping included in swflow ({', '.join(shipped)})"
-        ) from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise SwflowError(f"{mapping}: invalid YAML ({str(error).splitlines()[0]})") from None
+        )
+    content = read_yaml(path)
     if not isinstance(content, Mapping) or not isinstance(content.get("columns"), Mapping):
         raise SwflowError(f"{mapping}: must have 'columns', such as columns: {{submit_time: submitted, run_time: …}}")
     require_known(content, ("columns", "status", "delimiter", "source"), mapping)
@@ -106,7 +105,7 @@ def _read_mapping(mapping: str) -> Mapping[str, Any]:
         raise SwflowError(f"{mapping}: columns: run_time, or start_time and end_time, is missing")
     delimiter = content.get("delimiter") or ","
     if not isinstance(delimiter, str) or len(delimiter.encode()) != 1:
-        raise SwflowError(f"{mapping}: delimiter: {delimiter!r}; expected one character")
+        raise SwflowError(f"{mapping}: delimiter: {shown(delimiter)}; expected one character")
     status = content.get("status")
     if status is not None and not (
         isinstance(status, Mapping) and all(value in (0, 1, 5) for value in status.values())
@@ -129,34 +128,33 @@ def _explained(name: str, entry: Any, where: str) -> dict[str, Any]:
     units: Mapping[str, float] = _KILOBYTES if name in _MEMORY else _SECONDS if name in (*_SPANS, *_TIMES) else {}
     unit = entry.get("unit")
     if unit is not None and (not isinstance(unit, str) or unit not in units):
-        raise SwflowError(f"{where}: unknown unit {unit!r}{suggest(str(unit), units)}")
+        raise SwflowError(f"{where}: unknown unit {shown(unit)}{suggest(str(unit), units)}")
     form = entry.get("format", "")
     if not isinstance(form, str):
-        raise SwflowError(f"{where}: format: {form!r}; expected a text such as '%Y-%m-%d %H:%M'")
+        raise SwflowError(f"{where}: format: {shown(form)}; expected a text such as '%Y-%m-%d %H:%M'")
     pattern = entry.get("pattern")
     try:
         groups = 1 if pattern is None else re.compile(pattern).groups
     except (re.error, TypeError):
         groups = 0
     if groups != 1:
-        raise SwflowError(f"{where}: pattern: {pattern!r}; expected a regular expression with one group, as gpu:(\\d+)")
-    factor = entry.get("factor", 1)
-    if isinstance(factor, bool) or not isinstance(factor, int | float) or not factor > 0:
-        raise SwflowError(f"{where}: factor: {factor!r}; expected a positive number")
-    return dict(entry)
+        raise SwflowError(
+            f"{where}: pattern: {shown(pattern)}; expected a regular expression with one group, as gpu:(\\d+)"
+        )
+    factor = number(entry.get("factor", 1), f"{where}: factor", least=1e-12, most=1e12)
+    return {**entry, "factor": factor}
 
 
 def _read_table(path: str, delimiter: str | None) -> pl.DataFrame:
-    if not path.endswith(".parquet"):
-        text = read_text(path)
-        header = text.partition(b"\n")[0].decode("utf-8", "replace")
-        delimiter = delimiter or max(",;\t|", key=header.count)
+    if path.endswith(".parquet"):
+        return read_parquet(path)
+    text = read_text(path)
+    header = text.partition(b"\n")[0].decode("utf-8", "replace")
+    delimiter = delimiter or max(",;\t|", key=header.count)
     try:
-        if path.endswith(".parquet"):
-            return pl.read_parquet(Path(path), glob=False)
         return pl.read_csv(text, separator=delimiter or ",", infer_schema=False, encoding="utf8-lossy")
     except (pl.exceptions.PolarsError, OSError) as error:
-        raise SwflowError(f"{path}: not a readable table ({str(error).splitlines()[0]})") from None
+        raise SwflowError(f"{path}: not a readable table ({one_line(str(error))[:200]})") from None
 
 
 def _converted(
@@ -179,7 +177,9 @@ def _converted(
         numbers = numbers * (of_unit * entry.get("factor", 1))
         is_known = numbers.is_finite() & ((numbers > 0) if is_memory else (numbers >= 0))
         numbers = numbers.set(~is_known, None)
-        return numbers.ceil().cast(pl.Int64, strict=False) if name in (*_COUNTS, "memory") else numbers
+        if name not in (*_COUNTS, "memory"):
+            return numbers
+        return numbers.to_frame("n").select(rounded_up(pl.col("n"))).to_series()
     if name == "status":
         text = values.cast(pl.String)
         mapping = {str(key): value for key, value in (status or _STATUS).items()}

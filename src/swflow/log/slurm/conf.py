@@ -1,21 +1,28 @@
 """Read slurm.conf: options, nodes and partitions, each with the file and line that states it."""
 
+import itertools
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
 import polars as pl
 
-from swflow.errors import SwflowError
+from swflow.errors import SwflowError, shown
+from swflow.files.reading import read_text
 from swflow.log.importers.slurm import duration, gpus_of_gres
 from swflow.log.slurm.include import Includes
+from swflow.values import Limit, whole_number
 
 #: Keywords that begin a line with several pairs; the others have one pair a line.
 _RECORDS = ("nodename", "partitionname", "nodeset", "downnodes", "frontendname", "switchname")
+
+#: Limits of the hosts of a host list or a site, and of the sum of the nodes of all partitions.
+HOSTS = Limit(1_000_000, "nodes")
+MEMBERS = Limit(10_000_000, "nodes in partitions")
 
 
 class Place(NamedTuple):
@@ -38,9 +45,7 @@ class Value(NamedTuple):
 
     def whole(self) -> int:
         """Return the whole number; raise an error if the text is another one."""
-        if not self.text.isdecimal():
-            raise SwflowError(f"{self.place}: {self.name}={self.text}; expected a whole number")
-        return int(self.text)
+        return whole_number(self.text, f"{self.place}: {self.name}")
 
 
 @dataclass(frozen=True)
@@ -130,7 +135,7 @@ def read_slurm_conf(path: str | Path) -> SlurmConf:
     nodes: dict[str, Node] = {}
     sets: dict[str, tuple[str, ...]] = {}
     stated: list[tuple[dict[str, Value], Place]] = []
-    records: dict[str, list[Value]] = {}
+    records: dict[str, dict[str, Value]] = {}  # the values of each option by text
     defaults: dict[str, dict[str, Value]] = {}
     down: set[str] = set()
     for place, pairs in _lines(path, Includes(path), 0):
@@ -140,41 +145,46 @@ def read_slurm_conf(path: str | Path) -> SlurmConf:
             continue
         content = {value.name.lower(): value for value in pairs}
         for name in list(content)[1:]:
-            before = records.setdefault(f"{keyword}.{name}", [])
-            before += [content[name]] if all(content[name].text != value.text for value in before) else []
+            records.setdefault(f"{keyword}.{name}", {}).setdefault(content[name].text, content[name])
         if pairs[0].text.upper() == "DEFAULT":
             defaults[keyword] = defaults.get(keyword, {}) | content
             continue
         content = defaults.get(keyword, {}) | content
         if keyword == "nodename":
             node = _node(content, place)
-            nodes |= dict.fromkeys(node.names, node)
+            nodes.update(dict.fromkeys(node.names, node))
+            HOSTS.require(len(nodes), str(place))
         elif keyword == "nodeset":
             sets[pairs[0].text] = _members(content, nodes, place)
+            HOSTS.require(sum(map(len, sets.values())), str(place))
         elif keyword == "downnodes":
             down |= set(expand_hosts(pairs[0].text, place))
+            HOSTS.require(len(down), str(place))
         elif keyword == "partitionname":
             stated.append((content, place))
     usable = {name: node for name, node in nodes.items() if name not in down and not node.is_down}
-    partitions = tuple(_partition(content, place, nodes, usable, sets) for content, place in stated)
+    partitions: list[SlurmPartition] = []
+    members = 0
+    for content, place in stated:
+        partitions.append(_partition(content, place, nodes, usable, sets))
+        members += len(partitions[-1].nodes)
+        MEMBERS.require(members, str(place))
     if not partitions:
         raise SwflowError(f"{path}: no line PartitionName=…; expected a slurm.conf with nodes and partitions")
-    return SlurmConf(options, usable, partitions, records)
+    values = {name: list(by_text.values()) for name, by_text in records.items()}
+    return SlurmConf(options, usable, tuple(partitions), values)
 
 
 def read_file(path: Path) -> str:
-    """Return the text of a file; raise `SwflowError` if it cannot be read."""
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise SwflowError(f"{path}: cannot be read; {error.strerror}") from None
+    """Return the text of a file of the site; raise `SwflowError` if it cannot be read."""
+    return read_text(path, errors="replace")
 
 
 def _lines(path: Path, includes: Includes, depth: int) -> Iterator[tuple[Place, list[Value]]]:
     """Yield the pairs of each logical line, with included files in their place."""
     begin = 1
     parts: list[str] = []
-    for number, raw in enumerate(read_file(path).splitlines(), 1):
+    for number, raw in enumerate([*read_file(path).splitlines(), ""], 1):  # a last line can end in a backslash
         begin = begin if parts else number
         line = re.split(r"(?<!\\)#", raw, maxsplit=1)[0].replace(r"\#", "#").rstrip()
         if line.endswith("\\"):
@@ -220,25 +230,32 @@ def expand_hosts(text: str, place: Place) -> list[str]:
     ['gpu1', 'gpu2', 'n08', 'n09', 'n10', 'n12', 'r1c0', 'r1c1', 'r2c0', 'r2c1']
     """
     hosts: list[str] = []
-    for item in re.split(r",(?![^\[]*\])", text):
+    for item in re.sub(r"\[[^\]]*\]", lambda found: found[0].replace(",", ";"), text).split(","):
         parts = re.split(r"\[([^\]]*)\]", item.strip())
         if any("[" in part or "]" in part for part in parts) or not item.strip():
-            raise SwflowError(f"{place}: {text!r}; expected a host list such as n[001-128],gpu[1-4]")
-        ranges = [[part] if index % 2 == 0 else _range(part, text, place) for index, part in enumerate(parts)]
-        hosts += ["".join(names) for names in product(*ranges)]
+            raise SwflowError(f"{place}: {shown(text)}; expected a host list such as n[001-128],gpu[1-4]")
+        ranges = [_ranges(part, text, place) for part in parts[1::2]]
+        count = math.prod(sum(last - first + 1 for first, last, _ in numbers) for numbers in ranges)
+        HOSTS.require(len(hosts) + count, str(place))
+        spelled = [[f"{number:0{width}d}" for first, last, width in numbers for number in range(first, last + 1)]
+                   for numbers in ranges]  # fmt: skip
+        fixed = parts[::2]
+        hosts += [
+            "".join(itertools.chain.from_iterable(zip(fixed, (*names, ""), strict=True)))
+            for names in itertools.product(*spelled)
+        ]
     return hosts
 
 
-def _range(text: str, hosts: str, place: Place) -> list[str]:
-    """Return the numbers between two brackets, with their leading zeros."""
-    numbers: list[str] = []
-    for part in text.split(","):
-        found = re.fullmatch(r"(\d+)(?:-(\d+))?", part.strip())
-        if found is None or (found[2] and not 0 <= int(found[2]) - int(found[1]) < 1_000_000):
-            raise SwflowError(f"{place}: {hosts!r}; expected ranges such as [001-128,130] in a host list")
-        first, last = int(found[1]), int(found[2] or found[1])
-        numbers += [f"{number:0{len(found[1])}d}" for number in range(first, last + 1)]
-    return numbers
+def _ranges(text: str, hosts: str, place: Place) -> list[tuple[int, int, int]]:
+    """Return first and last number of each range between two brackets, separated by ``;``, and its digits."""
+    found = []
+    for part in text.split(";"):
+        ends = re.fullmatch(r"([0-9]{1,18})(?:-([0-9]{1,18}))?", part.strip())
+        if ends is None or (ends[2] and int(ends[2]) < int(ends[1])):
+            raise SwflowError(f"{place}: {shown(hosts)}; expected ranges such as [001-128,130] in a host list")
+        found.append((int(ends[1]), int(ends[2] or ends[1]), len(ends[1])))
+    return found
 
 
 def _node(content: Mapping[str, Value], place: Place) -> Node:

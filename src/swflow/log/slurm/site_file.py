@@ -5,19 +5,20 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import yaml
 
-from swflow.errors import SwflowError
+from swflow.errors import SwflowError, one_line, visible
 from swflow.files.yaml import parse_yaml
 from swflow.log.site import SITE
-from swflow.log.slurm.conf import Node, SlurmConf, SlurmPartition, Value, expand_hosts, read_slurm_conf
+from swflow.log.slurm.conf import MEMBERS, Node, SlurmConf, SlurmPartition, Value, expand_hosts, read_slurm_conf
 from swflow.log.slurm.tables import Row, read_reservations, read_table
 from swflow.scheduling.options import SCHEDULER_PARAMETERS, in_ranges
+from swflow.values import local_time, whole_number
 
 #: How options are simulated, by name.
 _OPTIONS = Path(__file__).with_name("options.yaml")
@@ -59,6 +60,7 @@ class SlurmSite:
     notes: Sequence[Note]
 
 
+@cache
 def treatments() -> dict[str, Treatment | None]:
     """Return how swflow simulates the options of a Slurm site, by name or pattern; None for those without effect."""
     content = parse_yaml(_OPTIONS.read_text(encoding="utf-8"))
@@ -94,7 +96,12 @@ def read_site(
     options: dict[str, Any] = _order(slurm, levels, has_minutes) | _backfill(slurm)
     options |= {"nodes": _node_groups(slurm, serving), "preemption": _preemption(slurm, levels)}
     numbers = {name: number for number, name in enumerate(serving, 1)}
-    away = [[numbers[name] for name in _reserved(window) if name in numbers] for window in windows]
+    away: list[list[int]] = []
+    reserved = 0
+    for window in windows:
+        away.append([numbers[name] for name in _reserved(window) if name in numbers])
+        reserved += len(away[-1])
+        MEMBERS.require(reserved, str(window.place))
     options["unavailable"] = [_window(one, nodes) for one, nodes in zip(windows, away, strict=True) if nodes]
     options["limits"] = _limits(slurm.partitions, *limiting)
     has_shares = "fair_share_of" in options.get("priority", {})
@@ -192,11 +199,12 @@ def _backfill(slurm: SlurmConf) -> dict[str, Any]:
     given = slurm.parameters()
     if slurm.text("SchedulerType", "sched/backfill").lower().endswith("builtin"):
         given["bf_interval"] = "-1"  # which makes no cycles
-    for name in _PARAMETERS:
-        if not given.get(name, "0").removeprefix("-").isdecimal():
-            place = slurm.options["schedulerparameters"].place
-            raise SwflowError(f"{place}: {name}={given[name]}; expected a whole number")
-    found = {name: int(given[name]) for name in _PARAMETERS if name in given}
+    place = slurm.options["schedulerparameters"].place if "schedulerparameters" in slurm.options else ""
+    found = {
+        name: whole_number(given[name], f"{place}: {name}", least=-1, most=2**31)
+        for name in _PARAMETERS
+        if name in given
+    }
     return {"backfill": "slurm", "scheduler_parameters": found}
 
 
@@ -229,7 +237,7 @@ def _preemption(slurm: SlurmConf, levels: Sequence[Row]) -> dict[str, Any]:
     found["exempt_time"] = exempt if exempt < math.inf else 0  # -1 exempts no job
     lifetime = re.search(r"cred_expire=(\d+)", slurm.text("AuthInfo"))
     if lifetime:
-        found["requeue_delay"] = int(lifetime[1]) + 1
+        found["requeue_delay"] = whole_number(lifetime[1], f"{slurm.options['authinfo'].place}: cred_expire") + 1
     return _without_empty(found)
 
 
@@ -350,13 +358,7 @@ def _window(window: Row, nodes: Sequence[int]) -> dict[str, Any]:
     """Return the window in which the nodes of a reservation, by position, are unavailable."""
     since, until = window.text("starttime"), window.text("endtime")
     for text in (since, until):
-        try:
-            datetime.fromisoformat(text)
-        except ValueError:
-            raise SwflowError(
-                f"{window.place}: {window.text('reservationname')}: {text!r}; "
-                "expected a time such as 2026-01-31T08:00:00"
-            ) from None
+        local_time(text, f"{window.place}: {window.text('reservationname')}")
     return {"from": since, "until": until, "nodes": in_ranges(nodes)}
 
 
@@ -364,9 +366,9 @@ def _conf_notes(slurm: SlurmConf, levels: Sequence[Row]) -> list[Note]:
     """Return the notes on the options of slurm.conf, its nodes and partitions, in the order of the files."""
     keywords = {"nodename": "Node", "partitionname": "Partition", "nodeset": "NodeSet", "downnodes": "DownNodes",
                 "frontendname": "FrontendName", "switchname": "SwitchName"}  # fmt: skip
-    known = treatments()
+    known = _by_lower_name()
     if not levels:
-        known["PriorityWeightQOS"] = Treatment("no", "the priorities of QOS are needed: --qos", ["0"])
+        known["priorityweightqos"] = Treatment("no", "the priorities of QOS are needed: --qos", ["0"])
     parameters = slurm.options.get("schedulerparameters")
     notes = [_note(value, known) for key, value in slurm.options.items() if key != "schedulerparameters"]
     if parameters is not None:
@@ -385,33 +387,38 @@ def _note(value: Value, known: Mapping[str, Treatment | None]) -> Note:
     return Note(value.name, value.text, str(value.place), None if is_neutral else treatment)
 
 
+def _by_lower_name() -> dict[str, Treatment | None]:
+    return {name.lower(): treatment for name, treatment in treatments().items()}
+
+
 def _treatment(name: str, known: Mapping[str, Treatment | None]) -> Treatment | None:
     """Return the treatment of an option: that of its name, else of the first pattern that matches."""
-    by_name = {pattern.lower(): treatment for pattern, treatment in known.items()}
     lower = name.lower()
-    for pattern in (lower, *(one for one in by_name if "*" in one)):
-        if pattern in by_name and fnmatch.fnmatchcase(lower, pattern):
-            return by_name[pattern]
+    if lower in known:
+        return known[lower]
+    for pattern, treatment in known.items():
+        if "*" in pattern and fnmatch.fnmatchcase(lower, pattern):
+            return treatment
     return Treatment("no", "unknown to swflow; not simulated")
 
 
 def _row_notes(kind: str, rows: Sequence[Row]) -> list[Note]:
     """Return a note on each column of a table that a row uses, with the first such row."""
-    known = treatments()
+    known = _by_lower_name()
     skipped = {"name", "cluster", "account", "user", "parname", "id", "lft", "rgt", "partition", "description"}
     first: dict[str, Row] = {}
     for row in rows:
         for column in row.texts:
             if column not in skipped and row.text(column) not in ("0", "00:00:00", "1.000000", "cluster"):
                 first.setdefault(column, row)
-    spelled = {name.lower(): name for name in known}
+    spelled = {name.lower(): name for name in treatments()}
     names = {column: spelled.get(f"{kind}.{column}".lower(), f"{kind}.{column}") for column in first}
     return [_note(Value(names[column], row.text(column), row.place), known) for column, row in first.items()]
 
 
 def _window_note(window: Row, nodes: Sequence[int]) -> Note:
     name = "Reservation.MAINT" if "MAINT" in window.text("flags").split(",") else "Reservation.other"
-    treatment = _treatment(name, treatments()) if nodes else Treatment("no", "it has no node of a partition")
+    treatment = _treatment(name, _by_lower_name()) if nodes else Treatment("no", "it has no node of a partition")
     text = f"{window.text('reservationname')} {window.text('nodes')} ({len(nodes)} nodes of partitions)"
     return Note(name, text, str(window.place), treatment)
 
@@ -419,7 +426,7 @@ def _window_note(window: Row, nodes: Sequence[int]) -> Note:
 def site_yaml(site: SlurmSite, sources: Sequence[str | Path]) -> str:
     """Return the site as a config that a person can edit: scheduler `site`, then the notes as comments."""
     lines = [
-        f"# The scheduler of a Slurm site, read from {', '.join(map(str, sources))}. Edit it as needed.",
+        f"# The scheduler of a Slurm site, read from {', '.join(map(one_line, map(str, sources)))}. Edit it as needed.",
         f"# The machine has {site.processors:,} processors (Slurm CPUs) in {site.nodes:,} nodes.",
         yaml.safe_dump({"schedulers": {SITE: dict(site.options)}}, sort_keys=False, width=120).rstrip(),
         "",
@@ -428,7 +435,8 @@ def site_yaml(site: SlurmSite, sources: Sequence[str | Path]) -> str:
     for simulated in ("no", "partly", "yes"):
         for note in site.notes:
             if note.treatment is not None and note.treatment.simulated == simulated:
-                lines.append(f"# {simulated:6} {note.name}={note.text} ({note.place}): {note.treatment.meaning}")
+                text = f"{note.name}={note.text} ({note.place}): {note.treatment.meaning}"
+                lines.append(f"# {simulated:6} {one_line(text)}")
     ignored = [note.name for note in site.notes if note.treatment is None]
-    lines.append(f"# Without effect on schedules: {', '.join(ignored) or 'none'}")
+    lines.append(f"# Without effect on schedules: {visible(', '.join(ignored)) or 'none'}")
     return "\n".join(lines) + "\n"

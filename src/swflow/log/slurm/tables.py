@@ -1,12 +1,15 @@
 """Read what Slurm's commands print: sacctmgr show qos|assoc -P, sshare -P, scontrol show res."""
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from swflow.errors import SwflowError
+from swflow.errors import SwflowError, shown
 from swflow.log.slurm.conf import Place, read_file
+from swflow.values import number as finite
+from swflow.values import whole_number
 
 
 @dataclass(frozen=True)
@@ -25,9 +28,7 @@ class Row:
         text = self.text(column)
         if text in ("", "-1"):
             return None
-        if not text.isdecimal():
-            raise SwflowError(f"{self.place}: {column} {text!r}; expected a whole number")
-        return int(text)
+        return whole_number(text, f"{self.place}: {column}")
 
     def tres(self, column: str) -> dict[str, int]:
         """Return trackable resources, such as ``cpu=128,gres/gpu=4``; memory is in MB."""
@@ -36,9 +37,12 @@ class Row:
         for item in filter(None, self.text(column).split(",")):
             pair = re.fullmatch(r"([^=]+)=(-?\d+(?:\.\d+)?)([KMGTP]?)", item.strip())
             if pair is None:
-                raise SwflowError(f"{self.place}: {column} {item!r}; expected resources such as cpu=128,gres/gpu=4")
-            if float(pair[2]) >= 0:  # -1 removes a limit
-                found[pair[1]] = int(float(pair[2]) * units[pair[3]])
+                raise SwflowError(
+                    f"{self.place}: {column} {shown(item)}; expected resources such as cpu=128,gres/gpu=4"
+                )
+            amount = finite(pair[2], f"{self.place}: {column}") * units[pair[3]]
+            if amount >= 0:  # -1 removes a limit
+                found[pair[1]] = whole_number(math.floor(amount), f"{self.place}: {column}")
         return found
 
 
@@ -78,9 +82,11 @@ def read_reservations(path: str | Path) -> list[Row]:
     if not blocks:
         raise SwflowError(f"{path}: no ReservationName=; expected the output of `scontrol show res`")
     ends = [block.start() for block in blocks[1:]] + [len(text)]
+    line, counted = 1, 0
     for block, end in zip(blocks, ends, strict=True):
-        place = Place(path, text.count("\n", 0, block.start()) + 1)
-        pairs = dict(re.findall(r"(\w+)=(\S*)", text[block.start() : end]))
+        line, counted = line + text.count("\n", counted, block.start()), block.start()
+        place = Place(path, line)
+        pairs = dict(re.findall(r"(?<!\w)(\w+)=(\S*)", text[block.start() : end]))
         if not {"StartTime", "EndTime", "Nodes"} <= pairs.keys():
             raise SwflowError(f"{place}: {pairs['ReservationName']}: expected StartTime, EndTime and Nodes")
         found.append(Row({name.lower(): value for name, value in pairs.items()}, place))

@@ -9,9 +9,12 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from swflow.errors import SwflowError, reason_of
+from swflow.errors import SwflowError, shown
+from swflow.files.reading import FILE, read_text
 from swflow.jobs.randomness import uniform_per_job
 from swflow.jobs.table import JOB_COLUMNS, Entry, Workload
+from swflow.values import LONGEST_TIME, whole_number
+from swflow.values import number as finite
 from swflow.workload.models.memory_model import RECORDS, MemoryModel, draw_memory, shares, spearman
 
 #: Demands of one process, in MB/s of memory bandwidth. Source: F. Guim, J. Corbalan, J. Labarta, "Modeling the impact
@@ -177,24 +180,18 @@ def read_demands(file: str | os.PathLike[str], column: int = 2) -> dict[int, flo
     """
     if column < 2:
         raise SwflowError(f"memory: column: {column}; expected at least 2; column 1 is the job's id")
-    try:
-        lines = Path(file).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = reason_of(error) or "no text file"
-        raise SwflowError(f"{file}: {reason}; it must have lines such as: 17 500") from None
     demands: dict[int, float] = {}
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(read_text(file, FILE).splitlines(), 1):
         fields = line.replace(",", " ").split()
         if not fields or fields[0].startswith((";", "#")):
             continue
         try:
-            job, demand = int(fields[0]), float(fields[column - 1])
-        except (ValueError, IndexError):
-            raise SwflowError(f"{file}: line {number}: {line!r} lacks a job id or a demand (column {column})") from None
-        if not (math.isfinite(demand) and demand >= 0):
-            raise SwflowError(f"{file}: line {number}: invalid demand {fields[column - 1]}; expected 0 or more")
+            job = whole_number(fields[0], f"{file}:{number}: job id", most=2**63 - 1)
+            demand = finite(fields[column - 1], f"{file}:{number}: demand", least=0, most=LONGEST_TIME)
+        except IndexError:
+            raise SwflowError(f"{file}:{number}: {shown(line)} has no column {column} with a demand") from None
         if job in demands:
-            raise SwflowError(f"{file}: line {number}: job {job} is a duplicate; expected one line per job")
+            raise SwflowError(f"{file}:{number}: job {job} is a duplicate; expected one line per job")
         demands[job] = demand
     if not demands:
         raise SwflowError(f"{file}: no job; expected lines such as: 17 500")
