@@ -58,6 +58,7 @@ def test_every_format_is_damaged():
     assert names >= {
         "my.swf", "my.swf.gz", "log.parquet", "workload.parquet", "run.parquet", "sacct.txt", "sacct.json",
         "jobcomp.txt", "pbs.txt", "my.gwf", "jobs.csv", "jobs.parquet", "columns.yaml", "slurm.conf", "qos.txt",
-        "assoc.txt", "res.txt", "usage.txt", "squeue.txt", "squeue.json", "logs.yaml", "site.yaml", "demands.txt",
-        "starts.txt", "key",
+        "assoc.txt", "res.txt", "usage.txt", "squeue.txt", "squeue.json",
+        "logs.yaml", "site.yaml", "demands.txt", "starts.txt",
+        "key",
     }  # fmt: skip

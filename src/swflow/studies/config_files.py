@@ -14,7 +14,7 @@ _NAMED = ("logs", "steps", "sweeps", "schedulers", "studies")
 
 def check_config_files(paths: Iterable[str | os.PathLike[str]]) -> None:
     """
-    Raise an error for a config with a key that is given twice, an invalid date, or a name that is no text.
+    Raise an error for a config with a key that is given twice, an invalid date, or a name that is not a text.
 
     YAML reads the names ``2024`` and ``2024-01-01`` as a number and a date, unless they are quoted.
     """
@@ -22,7 +22,7 @@ def check_config_files(paths: Iterable[str | os.PathLike[str]]) -> None:
         is_json = Path(path).suffix == ".json"
         content = parse_json(read_text(path), str(path), is_option=True) if is_json else read_yaml(path)
         if not isinstance(content, Mapping):
-            continue  # the schema says what is expected
+            continue  # the schema describes what is expected
         for part in _NAMED:
             named = content.get(part)
             for name in named if isinstance(named, Mapping) else ():

@@ -138,7 +138,12 @@ def read_slurm_conf(path: str | Path) -> SlurmConf:
     records: dict[str, dict[str, Value]] = {}  # the values of each option by text
     defaults: dict[str, dict[str, Value]] = {}
     down: set[str] = set()
+<<<<<<< HEAD
     for place, pairs in _lines(path, Includes(path), 0):
+=======
+    in_sets = 0
+    for place, pairs in _lines(path, 0):
+>>>>>>> readers
         keyword = pairs[0].name.lower()
         if keyword not in _RECORDS:
             options |= {value.name.lower(): value for value in pairs}
@@ -156,7 +161,8 @@ def read_slurm_conf(path: str | Path) -> SlurmConf:
             HOSTS.require(len(nodes), str(place))
         elif keyword == "nodeset":
             sets[pairs[0].text] = _members(content, nodes, place)
-            HOSTS.require(sum(map(len, sets.values())), str(place))
+            in_sets += len(sets[pairs[0].text])
+            MEMBERS.require(in_sets, str(place))
         elif keyword == "downnodes":
             down |= set(expand_hosts(pairs[0].text, place))
             HOSTS.require(len(down), str(place))
