@@ -91,12 +91,7 @@ def sacct(rng: random.Random) -> str:
             f"{name}|{job.user}|users|{job.account}|{job.partition}|normal|{rng.choice(['run', 'a|b', 'x y'])}|"
             f"{job.state}|{_at(job.submit)}|{_at(job.submit)}|{_at(job.start)}|{_at(job.end)}|{_span(job.run)}|"
             f"00:00:00|{_span(job.limit)}|{job.processors}|{job.processors}|1|"
-<<<<<<< HEAD
-            f"{rng.choice(['4Gn', '500Mc', '4G'])}|{tres}|"
-            f"{tres}|{_span(job.run)}|||"
-=======
             f"{rng.choice(['4Gn', '500Mc', '4G'])}|{tres}|{tres}|{_span(job.run)}|||"
->>>>>>> readers
             f"{rng.choice(['', 'sbatch --dependency=afterok:1 x.sh', 'sbatch --array=0-9%2 x.sh'])}"
         )
         rows.append(

@@ -138,12 +138,8 @@ def read_slurm_conf(path: str | Path) -> SlurmConf:
     records: dict[str, dict[str, Value]] = {}  # the values of each option by text
     defaults: dict[str, dict[str, Value]] = {}
     down: set[str] = set()
-<<<<<<< HEAD
-    for place, pairs in _lines(path, Includes(path), 0):
-=======
     in_sets = 0
-    for place, pairs in _lines(path, 0):
->>>>>>> readers
+    for place, pairs in _lines(path, Includes(path), 0):
         keyword = pairs[0].name.lower()
         if keyword not in _RECORDS:
             options |= {value.name.lower(): value for value in pairs}
