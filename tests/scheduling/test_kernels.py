@@ -55,6 +55,7 @@ def test_seeded_workloads_have_the_schedule_of_the_slow_simulator(backfill: str,
         assert by_kernel(jobs, machine, **options) == by_naive(jobs, machine, **options), (jobs, machine, options)
 
 
+@pytest.mark.slow
 def test_backfilled_jobs_delay_no_reservation_of_several():
     """Some jobs start, a wide one waits, and of the narrow ones behind it some delay no reservation."""
     rng = random.Random(7)
