@@ -30,9 +30,10 @@ CHOSEN = os.environ.get("SWFLOW_INTERPRET")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Interpret the kernels, which is faster than compiling them for a few jobs, unless the test is `compiled`."""
+    """Interpret the kernels, which is faster than compiling them for a few jobs, unless a test is compiled or slow."""
     if CHOSEN is None:
-        os.environ["SWFLOW_INTERPRET"] = str(int(item.get_closest_marker("compiled") is None))
+        compiles = {"compiled", "slow", "wheel", "archive"} & {mark.name for mark in item.iter_markers()}
+        os.environ["SWFLOW_INTERPRET"] = str(int(not compiles))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -41,8 +42,22 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     return None if config.args == config.getini("testpaths") else 0
 
 
+#: Folders and files whose tests run kernels or need packages that the extra `test` does not install.
+COMPILING = {"analysis", "compiled", "conformance", "laws", "scheduling", "test_fuzz.py", "test_notebook.py"}
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the longest tests first: with two processes, the last file then leaves neither waiting for minutes."""
+    """
+    Mark the tests that do more in `.ci/run` than in `pytest`, and put the longest tests first.
+
+    The former compile kernels, draw more examples, read real logs, or are slow. With two processes and the longest
+    tests first, the last file leaves neither waiting for minutes.
+    """
+    for item in items:
+        marks = {"slow", "archive", "compiled"} & {mark.name for mark in item.iter_markers()}
+        compiles = COMPILING & set(item.path.relative_to(item.config.rootpath).parts)
+        if marks or compiles or getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+            item.add_marker("more")
     items.sort(key=lambda item: not {"cluster", "workflow"} & {mark.name for mark in item.iter_markers()})
 
 
@@ -72,7 +87,9 @@ def _built(place: str, tmp_path_factory) -> Path:
     from examples import PLACES
 
     folder = tmp_path_factory.mktemp("docs") / place
-    PLACES[place](folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SWFLOW_INTERPRET", "0")  # it simulates months
+        PLACES[place](folder)
     return folder
 
 

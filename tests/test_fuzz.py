@@ -164,8 +164,9 @@ def test_random_cases_are_equal_or_errors(kind: str, first: int):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("share", [0.05, pytest.param(1.0, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("group", OFTEN)
-def test_random_cases_are_equal_with_small_tables(group: str, monkeypatch: pytest.MonkeyPatch):
+def test_random_cases_are_equal_with_small_tables(group: str, share: float, monkeypatch: pytest.MonkeyPatch):
     """Interpret kernels whose blocks, bounds and hash tables are full after a few jobs."""
     monkeypatch.setenv("SWFLOW_INTERPRET", "1")
     for module, name, value in SMALL:
@@ -179,7 +180,7 @@ def test_random_cases_are_equal_with_small_tables(group: str, monkeypatch: pytes
     smaller = {fresh[kernel]: Kernel(one.function, one.hooks) for kernel, one in solve.SMALLER.items()}
     monkeypatch.setattr(solve, "SMALLER", smaller)
     wanted, names = OFTEN[group]
-    for number in range(40 if group == "periods" else 100):
+    for number in range(round(share * (40 if group == "periods" else 100))):
         verdict, text = fuzz.ordinary(random.Random(f"{group} {number}"), names, wanted)
         assert verdict == fuzz.EQUAL, (number, text)
 

@@ -45,6 +45,7 @@ def log() -> Workload:
     return Workload(jobs.join(waits, on="job_id", maintain_order="left"), Machine.of(64), "drawn")
 
 
+@pytest.mark.slow
 def test_the_parameters_of_the_log_are_found(log):
     found = calibrate(log, SITE, weeks=2, test_weeks=1)
     assert (found.values["end_delay"], found.values["user_jobs"]) == (60, 10)
@@ -60,6 +61,7 @@ def test_the_parameters_of_the_log_are_found(log):
     assert calibrate(Workload(doubled, log.machine, "drawn"), SITE, weeks=2, test_weeks=1).values == found.values
 
 
+@pytest.mark.slow
 def test_a_value_that_makes_a_quarter_of_the_weeks_worse_is_not_taken(log):
     """A limit that holds in three of four quarters brings the mean over all weeks closer, but is not the site's."""
     jobs, last = log.jobs, pl.col("submit_time") >= BEGIN + 1.5 * WEEK
@@ -71,6 +73,7 @@ def test_a_value_that_makes_a_quarter_of_the_weeks_worse_is_not_taken(log):
     assert found.after.weekly_error == pytest.approx(found.before.weekly_error, abs=60)
 
 
+@pytest.mark.slow
 def test_the_first_value_of_a_parameter_changes_nothing(log):
     for one in PARAMETERS.values():
         given = simulate(log, Scheduler(**SITE))["start_time"]

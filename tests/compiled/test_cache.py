@@ -12,6 +12,8 @@ from swflow.files.fingerprint import PACKAGE, Package
 from swflow.scheduling.engine.loop import run_events
 from swflow.scheduling.machine.counted import COUNTED
 
+pytestmark = pytest.mark.compiled
+
 
 @pytest.mark.parametrize(
     "ingredient", ["python", "numba", "llvmlite", "numpy", "cpu", "instructions", "setting", "variant"]

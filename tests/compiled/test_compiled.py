@@ -14,6 +14,8 @@ from swflow.compiled.cache import kernel_folder
 from swflow.compiled.kernel import Callback, Handle, Kernel, call_formula, part_of
 from swflow.files.cache import read_cached
 
+pytestmark = pytest.mark.compiled
+
 PAIR = np.dtype([("weight", np.float64), ("number", np.int32)])
 
 

@@ -115,6 +115,7 @@ def test_any_workload_has_the_schedule_of_the_slow_simulator(
         assert [found.of(job).tolist() for job in range(len(jobs))] == [slow.places[job] for job in range(len(jobs))]
 
 
+@pytest.mark.compiled
 def test_formulas_have_the_same_values(monkeypatch) -> None:
     cases = [[float(value) for value in (7, 0, 3, 1, *[2] * 11)], [float(value) for value in (9, 4, 1, 64, *[0] * 11)]]
     texts = [*ORDERS, "1 / (wait - 7)", "log(wait - 8) + sqrt(-processors)", "exp(1000 * processors)", "5 / 0 - wait"]

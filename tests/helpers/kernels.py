@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -146,12 +147,19 @@ def _usage(half_life: float) -> dict[str, Any]:
 
 def for_python(function: Any) -> Any:
     """Return a function that otherwise only kernels call, compiled or interpreted; it takes arrays and named tuples."""
-    if interpreted():
-        plain = Linker({}).link(function)
-        return lambda *arguments: plain(*map(plain_argument, arguments))
-    from swflow.compiled.numba_compiler import NativeLinker
 
-    return NativeLinker({}).replacement(function)
+    def call(*arguments: Any) -> Any:
+        if interpreted():
+            return Linker({}).link(function)(*map(plain_argument, arguments))
+        return native()(*arguments)
+
+    @cache
+    def native() -> Any:
+        from swflow.compiled.numba_compiler import NativeLinker
+
+        return NativeLinker({}).replacement(function)
+
+    return call
 
 
 def outcomes_of(jobs: pl.DataFrame, start: pl.Series, run: pl.Series, killed: pl.Series) -> pl.DataFrame:

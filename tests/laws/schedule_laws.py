@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import polars as pl
 
-import fuzz
 from laws import Case, draw_case, draw_log, draw_options, joined, law, part, run, starts, times, with_jobs
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload, sort_jobs
@@ -288,10 +287,3 @@ def conservative_delays_nobody(rng: random.Random) -> None:
     options = {"order": "fcfs", "prediction": "perfect"}
     plain = starts(log, options | {"backfill": "none"})
     assert all(start <= plain[job] for job, start in starts(log, options | {"backfill": "conservative"}).items())
-
-
-@law()
-def slow_simulator(rng: random.Random) -> None:
-    """S(kernels) = S(slow simulator), for every option that `tests/fuzz.py` draws."""
-    verdict, text = fuzz.ordinary(rng)
-    assert verdict == fuzz.EQUAL, text

@@ -146,6 +146,7 @@ def random_options(rng: random.Random, jobs: list[Any], machine: int, backfill: 
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backfill", BACKFILLS)
 @pytest.mark.parametrize("limited", [False, True])
 def test_seeded_workloads_have_the_schedule_of_the_slow_simulator(backfill: str, limited: bool):
@@ -167,6 +168,7 @@ def test_seeded_workloads_have_the_schedule_of_the_slow_simulator(backfill: str,
 NUMBERED = ["first-fit", "longest-idle", "first-contiguous"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backfill", ["none", "lookahead", "conservative", "reservation-table"])
 def test_numbered_processors_have_the_schedule_of_the_slow_simulator(backfill: str):
     rng = random.Random(f"{backfill} on numbered processors")
@@ -215,6 +217,7 @@ def test_any_workload_has_the_schedule_of_the_slow_simulator(
     assert ours == slow
 
 
+@pytest.mark.slow
 def test_partitions_have_the_schedule_of_the_slow_simulator():
     rng = random.Random("partitions")
     for case in range(300):
@@ -357,10 +360,10 @@ def test_priorities_are_as_the_manual_defines_them(priority: dict[str, Any], exp
     assert -value == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.fixture(scope="module")
-def workload() -> Workload:
+@pytest.fixture(scope="module", params=[200, pytest.param(1500, marks=pytest.mark.slow)])
+def workload(request: pytest.FixtureRequest) -> Workload:
     """Make a workload whose queue is long."""
-    fields = generate_lublin(1500, 32, generator(3, "owners"), load=1.1, users=True)
+    fields = generate_lublin(request.param, 32, generator(3, "owners"), load=1.1, users=True)
     jobs = clean(fields, Machine.of(32), name="owners").jobs
     jobs = jobs.with_columns(
         partition_id=pl.when(pl.col("processors") <= 8).then(pl.col("job_id") % 2 + 1).otherwise(1)

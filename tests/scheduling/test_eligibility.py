@@ -255,6 +255,7 @@ def drawn(
     return jobs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backfill", ["none", "lookahead", "conservative"])
 @pytest.mark.parametrize("per_event", [False, True])
 @pytest.mark.parametrize("predict", [False, True])
@@ -285,6 +286,7 @@ def test_any_workload_has_the_schedule_of_the_slow_simulator_without_a_compiler(
     compare(jobs, machine, per_event, predict, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dispatch", ["round-robin", "least-loaded", "earliest-start"])
 def test_clusters_have_the_schedule_of_the_slow_simulator(dispatch: str):
     rng = random.Random(f"clusters {dispatch}")

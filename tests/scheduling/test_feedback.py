@@ -127,6 +127,7 @@ def test_a_schedule_by_hand():
 ORDERS = [name for name in naive.ORDERS if name in NAMED]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backfill", BACKFILLS)
 @pytest.mark.parametrize("per_event", [False, True])
 @pytest.mark.parametrize("predict", [False, True])
@@ -173,6 +174,7 @@ def crowd(users: int, rounds: int) -> Workload:
     return Workload(log, Machine.of(users // 4), "crowd")
 
 
+@pytest.mark.slow
 def test_load_stays_bounded_where_the_open_loop_diverges():
     """Twice the work of the machine: the open loop's waits grow with the log, those of users who wait do not."""
     waits = {}

@@ -34,6 +34,7 @@ def by_naive(jobs: Jobs, machine: int, per_event: bool = False, **options: Any) 
     return [done.starts[number] for number in range(len(jobs))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backfill", BACKFILLS)
 @pytest.mark.parametrize("predict", [False, True])
 @pytest.mark.parametrize("per_event", [False, True])
@@ -54,6 +55,7 @@ def test_seeded_workloads_have_the_schedule_of_the_slow_simulator(backfill: str,
         assert by_kernel(jobs, machine, **options) == by_naive(jobs, machine, **options), (jobs, machine, options)
 
 
+@pytest.mark.slow
 def test_backfilled_jobs_delay_no_reservation_of_several():
     """Some jobs start, a wide one waits, and of the narrow ones behind it some delay no reservation."""
     rng = random.Random(7)
@@ -79,6 +81,7 @@ def repeated(rng: random.Random, jobs: Jobs) -> Jobs:
     return [job for job in jobs for _ in range(rng.choice([1, 1, 2, 3, 12]))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backfill", ["none", "lookahead"])
 @pytest.mark.parametrize("per_event", [False, True])
 def test_identical_jobs_have_the_schedule_of_the_slow_simulator(backfill: str, per_event: bool):
@@ -129,6 +132,7 @@ def test_any_workload_has_the_schedule_of_the_slow_simulator(
     assert by_kernel(jobs, machine, **options) == by_naive(jobs, machine, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backfill", BACKFILLS)
 @pytest.mark.parametrize("order", ["fcfs", "sjf", "unicef"])
 def test_a_long_queue_has_the_schedule_of_the_slow_simulator(order: str, backfill: str):
@@ -163,6 +167,7 @@ def test_a_very_long_queue_moves_forward_as_if_every_job_were_searched_for():
 # -- formulas and keys
 
 
+@pytest.mark.compiled
 def test_a_formula_orders_the_queue(monkeypatch: pytest.MonkeyPatch):
     def formula(now, submit, planned, processors, user, group, queue, executable, job):
         return -(now - submit) / (now - submit - 3 * user) + processors  # NaN for user 0 without a wait: last
@@ -260,6 +265,7 @@ def simulate_centres(columns: dict[str, np.ndarray], centres: list[dict[str, Any
     return simulate_arrays(**columns, machine=widest, centres=centres, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dispatch", [rule for rule in CHOICES["dispatch"] if rule != "partition"])
 def test_centres_have_the_schedule_of_the_slow_simulator(dispatch: str):
     rng = random.Random(dispatch)
@@ -297,6 +303,7 @@ def test_centres_have_the_schedule_of_the_slow_simulator(dispatch: str):
         assert pairs == expected, (case, jobs, centres, predict, per_event)
 
 
+@pytest.mark.slow
 def test_a_plan_of_a_long_queue_finds_room():
     """The plan of a queue of hundreds has more changes than the running jobs and a reservation of EASY."""
     jobs: Jobs = [
@@ -688,6 +695,7 @@ def test_easy_never_delays_the_head_of_a_real_log(log: tuple[dict[str, np.ndarra
     assert checked > 100  # backfilling took place
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("per_event", [False, True])
 def test_the_list_and_the_tree_give_the_same_easy_schedule(monkeypatch, per_event: bool):
     """The kernel for short queues against the general one, and what happens when it gives up."""
@@ -706,6 +714,7 @@ def test_the_list_and_the_tree_give_the_same_easy_schedule(monkeypatch, per_even
     assert len(given_up) == len(cases)
 
 
+@pytest.mark.compiled
 def test_the_list_gives_up_on_long_queues():
     """A queue of thousands that is gone through at every completion is left to the tree."""
     count = 4000

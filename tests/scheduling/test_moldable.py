@@ -38,6 +38,7 @@ def by_naive(jobs: Moldable, machine: int, select: str, **options: Any) -> list[
     return [(done.starts[n], done.done[n].processors, done.done[n].run) for n in range(len(jobs))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backfill", BACKFILLS)
 @pytest.mark.parametrize("select", SELECTIONS)
 def test_seeded_workloads_have_the_schedule_of_the_slow_simulator(select: str, backfill: str):
@@ -88,6 +89,7 @@ def test_any_workload_has_the_schedule_of_the_slow_simulator(
     assert by_kernel(jobs, machine, select, **options) == by_naive(jobs, machine, select, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backfill", BACKFILLS)
 @pytest.mark.parametrize("select", SELECTIONS)
 @pytest.mark.parametrize("order", ["sjf", "unicef"])

@@ -68,6 +68,7 @@ PARTS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("allocation", ALLOCATION_NAMES)
 @pytest.mark.parametrize("part", list(PARTS))
 def test_equals_the_slow_simulator(part: str, allocation: str) -> None:
@@ -119,6 +120,7 @@ def test_sets_of_several_words(allocation: str) -> None:
             require_equal(rows, machine, random_policy(generator, machine, allocation=allocation))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dispatch", ["round-robin", "least-loaded", "earliest-start"])
 def test_centres_have_the_schedule_of_the_slow_simulator(dispatch: str) -> None:
     generator = random.Random(dispatch)
@@ -145,6 +147,7 @@ def test_centres_have_the_schedule_of_the_slow_simulator(dispatch: str) -> None:
             )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("allocation", ALLOCATION_NAMES)
 @pytest.mark.parametrize("select", ["submit", "start"])
 def test_moldable_jobs_have_the_schedule_of_the_slow_simulator(select: str, allocation: str) -> None:

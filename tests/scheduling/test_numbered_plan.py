@@ -22,6 +22,7 @@ def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
 Span = tuple[float, float, frozenset[int]]  # from, until, processors
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("contiguous", [False, True])
 @pytest.mark.parametrize("machine", [1, 6, 63, 127])
 def test_a_plan_finds_what_a_scan_of_sets_finds(machine: int, contiguous: bool) -> None:

@@ -212,6 +212,7 @@ def test_a_new_name_of_an_order_needs_nothing_else(monkeypatch, allocation: str,
             assert named.equals(written)
 
 
+@pytest.mark.compiled
 def test_the_time_of_a_run_is_without_compiling(monkeypatch) -> None:
     """Loading or compiling a kernel, also the general one after that for short queues, does not count."""
     from swflow.compiled import kernel

@@ -23,10 +23,10 @@ from swflow.workload.steps.set_machine import with_machine
 TWINS = {name: order.formula for name, order in ORDERS.items()} | {"lcfs": "wait"}
 
 
-@pytest.fixture(scope="module")
-def workload() -> Workload:
+@pytest.fixture(scope="module", params=[200, pytest.param(1500, marks=pytest.mark.slow)])
+def workload(request: pytest.FixtureRequest) -> Workload:
     """Make a workload whose queue is long."""
-    fields = generate_lublin(1500, 32, generator(3, "orders"), load=1.2, users=True)
+    fields = generate_lublin(request.param, 32, generator(3, "orders"), load=1.2, users=True)
     return clean(fields, Machine.of(32), name="orders")
 
 

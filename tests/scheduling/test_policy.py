@@ -276,6 +276,7 @@ def crowd():
     return Workload(table(rows), Machine.of(6), "crowd")
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("allocation", ["count", "first-fit"])
 def test_a_function_of_ones_own_is_an_order(own, crowd, allocation, recwarn):
     def start(order):
@@ -288,6 +289,7 @@ def test_a_function_of_ones_own_is_an_order(own, crowd, allocation, recwarn):
         assert start("mine:grouped") == start("wfp3")
 
 
+@pytest.mark.compiled
 def test_an_error_inside_a_function_is_one_line(own, crowd):
     with (
         pytest.warns(UserWarning, match="runs as Python"),
@@ -352,6 +354,7 @@ def test_a_policy_that_returns_none_is_told_what_to_return(own, crowd):
         simulate(crowd, Scheduler(policy="none:Silent"))
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize(("value", "words"), [("'abc'", "a string"), ("None", "None"), ("str(wait)", "a string")])
 def test_an_order_that_returns_no_number_is_one_line(own, crowd, value, words, recwarn):
     (own / "odd.py").write_text(f"def odd(wait):\n    return {value}\n")
@@ -360,6 +363,7 @@ def test_an_order_that_returns_no_number_is_one_line(own, crowd, value, words, r
     assert not recwarn.list
 
 
+@pytest.mark.compiled
 def test_an_order_that_cannot_be_compiled_warns_once_with_its_line(own, crowd):
     (own / "slow.py").write_text("# a comment\ndef slow(wait):\n    return {'a': wait}['a']\n")
     with warnings.catch_warnings(record=True) as caught:

@@ -225,6 +225,7 @@ def random_case(rng: random.Random, backfill: str, most: int = 4, jobs: int = 18
     return Case(found, machine, units, options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backfill", BACKFILLS)
 def test_random_workloads_have_the_schedule_of_the_slow_simulator(backfill: str):
     """``SWFLOW_RANDOM_CASES=33334`` runs 100,000 cases over the three backfills."""
@@ -250,12 +251,14 @@ def test_backfilled_jobs_leave_the_resources_of_the_head():
         assert case.by_kernel() == case.by_naive(), (number, case)
 
 
+@pytest.mark.slow
 @given(st.randoms(use_true_random=False), st.sampled_from(BACKFILLS), st.integers(1, 4))
 def test_any_workload_has_the_schedule_of_the_slow_simulator(rng: random.Random, backfill: str, most: int):
     case = random_case(rng, backfill, most, jobs=10)
     assert case.by_kernel() == case.by_naive()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dispatch", ["round-robin", "least-loaded", "earliest-start"])
 def test_clusters_have_the_schedule_of_the_slow_simulator(dispatch: str):
     rng = random.Random(dispatch)
@@ -296,6 +299,7 @@ def test_clusters_have_the_schedule_of_the_slow_simulator(dispatch: str):
         assert pairs == expected, (case, jobs, clusters)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backfill", BACKFILLS)
 def test_a_long_queue_has_the_schedule_of_the_slow_simulator(backfill: str):
     """There are enough jobs for plans of several blocks."""

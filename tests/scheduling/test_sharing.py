@@ -193,6 +193,7 @@ def require_equal(rows: list[Row], machine: int, policy: naive.Policy, penalty: 
     return fast
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("penalty", list(PENALTIES))
 @pytest.mark.parametrize("allocation", ALLOCATIONS)
 def test_equals_the_slow_simulator(allocation: str, penalty: str) -> None:
@@ -214,6 +215,7 @@ def test_equals_the_slow_simulator(allocation: str, penalty: str) -> None:
     assert held_up > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("penalty", list(PENALTIES))
 def test_an_overloaded_node_equals_the_slow_simulator(penalty: str) -> None:
     """Most jobs start and end in shadows of others."""

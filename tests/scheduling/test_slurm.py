@@ -527,6 +527,7 @@ def _with_preemption(rng: random.Random, windows: bool = False) -> cases.Case:
     return case
 
 
+@pytest.mark.slow
 def test_queues_with_preemption_have_the_schedule_of_the_slow_simulator():
     preempted = 0
     for seed in range(40):
@@ -561,6 +562,7 @@ def _with_wide_jobs(rng: random.Random) -> cases.Case:
     return cases.Case(table, Machine.of(sum(sizes)), options, {}, 0)
 
 
+@pytest.mark.slow
 def test_wide_jobs_preempt_the_same_jobs_as_in_the_slow_simulator():
     preempted = 0
     for seed in range(120):
@@ -571,6 +573,7 @@ def test_wide_jobs_preempt_the_same_jobs_as_in_the_slow_simulator():
     assert preempted > 500
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preemption", list(cases.VALUES["preemption"])[1:])
 def test_random_cases_with_preemption_have_the_schedule_of_the_slow_simulator(preemption: str):
     rng = random.Random(f"preemption {preemption}")
@@ -587,6 +590,7 @@ def test_random_cases_with_preemption_have_the_schedule_of_the_slow_simulator(pr
             done += 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nodes", ["alike", "partitions", "resources"])
 @pytest.mark.parametrize("parameters", ["none", "bf_resolution", "bf_max_job_test", "all"])
 def test_random_cases_on_nodes_have_the_schedule_of_the_slow_simulator(nodes: str, parameters: str):
@@ -660,6 +664,7 @@ def _with_a_queue(
     return cases.Case(table, Machine.of(sum(sizes)), options, {}, epoch)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("users", "resources", "many", "windows"),
     [(1, False, False, False), (3, False, False, False), (1, True, False, False), (1, True, True, False),
@@ -728,6 +733,7 @@ def test_limits_of_qos_of_users_in_them_and_of_groups_above():
         starts_with(limits=of_lab["limits"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("option", "values"),
     [
@@ -752,6 +758,7 @@ def test_random_accounts_give_the_schedule_of_the_slow_simulator(option: str, va
             done += 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parameters", list(cases.VALUES["scheduler_parameters"]))
 def test_random_cases_have_the_schedule_of_the_slow_simulator(parameters: str):
     rng = random.Random(f"slurm {parameters}")

@@ -45,6 +45,7 @@ def said(capfd) -> str:
     return " ".join(capfd.readouterr().out.split())
 
 
+@pytest.mark.slow
 def test_three_partitions_are_not_pooled_and_the_base_reproduces_the_record(accounting, capfd):
     """Pooled, the mean wait would be 11 min instead of the recorded 508 min."""
     assert call("whatif", "sacct.txt", "-o", "a.csv") == 0
@@ -65,6 +66,7 @@ def test_three_partitions_are_not_pooled_and_the_base_reproduces_the_record(acco
     assert "2 queues or QOS" in answer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("seed", "partitions"),
     [(7, {"cpu": 3840, "fat": 512, "gpu": 256}), (8, {"main": 3840, "bigmem": 512, "gpu": 96, "debug": 64})],

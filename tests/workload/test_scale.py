@@ -336,6 +336,7 @@ def test_sweeps_have_the_fairness_indices_of_their_draws():
         assert table.select(*expected).row(row, named=True) == expected
 
 
+@pytest.mark.slow
 def test_a_search_matches_the_source_and_its_curve_is_drawn(tmp_path):
     source = synthetic(600)
     source = replace(source, jobs=source.jobs.with_columns(user_id=pl.col("job_id") % 5))
