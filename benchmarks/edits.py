@@ -580,7 +580,8 @@ class Folder:
         """Run Snakemake; return whether it succeeded, and what it printed."""
         child = self.start(*arguments)
         said = child.communicate()[0]
-        if FORCE in said and "--forceall" not in arguments:
+        if FORCE in said:
+            (self.results / "settings.json").unlink()
             return self.run("--forceall", *arguments)
         return child.returncode == 0, said
 

@@ -209,7 +209,7 @@ class Workflow:
         if SETTINGS.read_text(encoding="utf-8").strip() != _canonical(self._settings):
             raise SwflowError(
                 "results: of another config, and the records of Snakemake (.snakemake) are missing, so that it cannot "
-                "tell which are out of date; create all results again with: snakemake --forceall"
+                f"tell which are out of date; create all of them again with: rm {SETTINGS} && snakemake --forceall"
             )
 
     def _check_files(self, workloads: Iterable[str]) -> None:
