@@ -110,7 +110,10 @@ def test_an_edited_module_simulates_its_runs_only(deployed):
     assert {run for run in after if after[run] != before[run]} == {run for run in after if run.endswith("/fcfs")}
     snakemake(deployed, "--cores", "2")
     assert numbers() == before  # the store keeps the runs of both configs
-    assert "removed: results/" not in snakemake(deployed, "--cores", "1", "swflow_prune")
+    kept = len(list((deployed / "results/runs/.store").rglob("*.parquet")))
+    said = snakemake(deployed, "--cores", "1", "swflow_prune")  # removes plans and runs of the former config
+    assert "removed: results/plans/" in said and "removed: results/runs/" not in said
+    assert kept - len(list((deployed / "results/runs/.store").rglob("*.parquet"))) == 3
     assert "Nothing to be done" in snakemake(deployed, "--cores", "2")
 
 
