@@ -5,9 +5,11 @@ Edit random configs, disturb their results, run Snakemake again, and compare wit
     python benchmarks/edits.py --seed 1 --case 7 --keep /tmp/case   # repeat one case, and keep its two folders
 
 A case draws a small config and runs it. Then it repeats: edit the config or an input, possibly disturb the results
-(delete, touch, kill, an older database, two calls at once), call Snakemake, and compare the results with those
+(delete, touch, damage, kill, two calls at once), call Snakemake, and compare the results with those
 of the same config in an empty folder: all tables of the database, and the bytes of all figures, pages, CSV and Parquet
-files. A further call must have nothing to do, and no job may run whose command, inputs and outputs are unchanged.
+files. A further call must have nothing to do, no job may run whose command, inputs and outputs are unchanged, and
+no run may be simulated, nor a replicate drawn, that was made from the same inputs before. Each line states how many
+runs were simulated.
 
 Every command runs in a fork of a process that has imported swflow and Snakemake already, which takes a fifth of the
 time. The exit status is 1 if anything differs.
@@ -37,6 +39,7 @@ from typing import Any, NoReturn
 import yaml
 
 from swflow.errors import SwflowError
+from swflow.files.store import STORE
 from swflow.names import log_of, split_step, steps_of
 from swflow.studies.plan import plan_studies, planned_replicates
 
@@ -554,6 +557,9 @@ def _site(number: int) -> str:
 
 # -- a folder with results
 
+#: The way out of results whose records are gone, which Snakemake needs after an edit.
+FORCE = "snakemake --forceall"
+
 
 class Folder:
     """A copy of the workflow with a config and results."""
@@ -574,6 +580,9 @@ class Folder:
         """Run Snakemake; return whether it succeeded, and what it printed."""
         child = self.start(*arguments)
         said = child.communicate()[0]
+        if FORCE in said:
+            (self.results / "settings.json").unlink()
+            return self.run("--forceall", *arguments)
         return child.returncode == 0, said
 
     def empty(self) -> None:
@@ -585,6 +594,24 @@ class Folder:
         """Return all result files by their names."""
         found = (path for path in self.results.rglob("*") if path.is_file())
         return {path.relative_to(self.results).as_posix(): path for path in found}
+
+    def kept(self) -> set[tuple[int, int]]:
+        """Return the numbers and the sizes of all files in stores."""
+        states = [path.stat() for path in self.results.rglob("*.parquet") if STORE in path.parts]
+        return {(state.st_ino, state.st_size) for state in states}
+
+    def made(self) -> dict[str, tuple[int, int]]:
+        """Return the inputs of each run and the content of each replicate, with the number and the size of the file."""
+        from swflow.jobs.table import read_metadata
+
+        found = {}
+        for path in self.results.glob("runs/[!.]*/*.parquet"):
+            about = read_metadata(path)
+            inputs = {key: about.get(key) for key in ("workload", "scheduler", "options", "input", "measured")}
+            found[json.dumps(inputs, sort_keys=True)] = (path.stat().st_ino, path.stat().st_size)
+        for path in self.results.glob("workloads/*@*.parquet"):
+            found[f"{path.name} {_digest(path)}"] = (path.stat().st_ino, path.stat().st_size)
+        return found
 
     def jobs(self) -> dict[str, dict[str, Any]]:
         """Return Snakemake's records of the jobs by the first output: what each ran, on which content, and when."""
@@ -611,7 +638,7 @@ def _digest(path: Path) -> str | None:
 
 
 #: Files whose content is a time or a duration, Snakemake's own, or the database, whose tables are compared.
-VOLATILE = ("log/", "benchmark/", "swflow.json", "swflow.duckdb", "logs/reached.json")
+VOLATILE = ("log/", "benchmark/", "plans/", "swflow.json", "swflow.duckdb", ".swflow.duckdb", "logs/reached.json")
 
 #: Folders in which results of former configs may stay: files that a later config may need again.
 REUSED = ("logs/", "workloads/", "runs/", "sweeps/", "bounds/", "models/")
@@ -668,8 +695,8 @@ def differences(found: Folder, fresh: Folder, deleted: set[str]) -> list[str]:
 class Disturber:
     """Random accidents; each returns a description, or None."""
 
-    def __init__(self, chance: random.Random, folder: Folder, older: Path) -> None:
-        self.chance, self.folder, self.older = chance, folder, older
+    def __init__(self, chance: random.Random, folder: Folder) -> None:
+        self.chance, self.folder = chance, folder
         #: The files that were changed behind Snakemake's back.
         self.changed: set[str] = set()
         self.all_changed: set[str] = set()
@@ -677,15 +704,17 @@ class Disturber:
     def disturb(self) -> str | None:
         """Apply a random accident, or none."""
         kinds: list[Callable[[], str | None]] = [
-            self.deleted, self.deleted, self.touched, self.emptied, self.older_database, self.forgotten,
+            self.deleted, self.deleted, self.touched, self.emptied, self.damaged, self.forgotten,
         ]  # fmt: skip
         about = self.chance.choice(kinds)()
         self.all_changed |= self.changed
         return about
 
-    def _file(self) -> Path:
+    def _file(self, hidden: bool = False) -> Path:
         files = self.folder.files()
         names = [name for name in sorted(files) if not name.startswith(("log/", "benchmark/"))]
+        # A link in a store has the time of the result.
+        names = [name for name in names if hidden or STORE not in Path(name).parts]
         folders = sorted({name.partition("/")[0] for name in names})
         chosen = self.chance.choice(folders)
         path = files[self.chance.choice([name for name in names if name.partition("/")[0] == chosen])]
@@ -694,12 +723,15 @@ class Disturber:
 
     def deleted(self) -> str:
         """Delete a result; of the runs of a workload, which are one output, the folder."""
-        path = self._file()
+        path = self._file(hidden=True)
         if path.parent.parent == self.folder.results / "runs":
             path = path.parent
             self.changed.add(path.relative_to(self.folder.path).as_posix())
             self.changed |= {file.relative_to(self.folder.path).as_posix() for file in path.iterdir()}
             shutil.rmtree(path)
+        elif STORE in path.parts:
+            for file in path.parent.glob(f"{path.stem}.*"):
+                file.unlink()
         else:
             path.unlink()
         return f"deleted {path.relative_to(self.folder.path)}"
@@ -718,14 +750,18 @@ class Disturber:
         shutil.rmtree(path)
         return f"deleted {path.relative_to(self.folder.path)}/"
 
-    def older_database(self) -> str | None:
-        """Bring back an earlier database."""
-        if not self.older.is_file():
+    def damaged(self) -> str | None:
+        """Cut a run, and with it its link in the store; its folder is deleted, as the message of `load` demands."""
+        runs = sorted(self.folder.results.glob("runs/[!.]*/*.parquet"))
+        if not runs:
             return None
-        shutil.copyfile(self.older, self.folder.results / "swflow.duckdb")
-        # Another database than that of the summary is loaded again.
-        self.changed |= {"results/swflow.duckdb", "results/swflow.json", "results/verdicts"}
-        return "older database"
+        path = self.chance.choice(runs)
+        path.write_bytes(path.read_bytes()[:-9])
+        self.changed |= {
+            file.relative_to(self.folder.path).as_posix() for file in (path.parent, *path.parent.iterdir())
+        }
+        shutil.rmtree(path.parent)
+        return f"damaged {path.relative_to(self.folder.path)}"
 
     def forgotten(self) -> str | None:
         """Remove Snakemake's records, as in a copy of the results."""
@@ -762,13 +798,13 @@ def run_case(number: int, options: argparse.Namespace, server: Server, home: Pat
     chance = random.Random(f"{options.seed} {number}")
     shutil.rmtree(home, ignore_errors=True)
     edited, fresh = (Folder(home / name, server) for name in ("edited", "fresh"))
-    older = home / "older.duckdb"
     case = Case(chance)
     while not case._is_sound():
         case = Case(chance)
     edits = failures = 0
     done, before = True, {}
-    disturber = Disturber(chance, edited, older)
+    disturber = Disturber(chance, edited)
+    known: dict[str, tuple[int, int]] = {}
     began = time.monotonic()
     for turn in range(options.edits + 1):
         made, former = [], (json.dumps(case.config), dict(case.numbers))
@@ -780,6 +816,8 @@ def run_case(number: int, options: argparse.Namespace, server: Server, home: Pat
         disturber.changed.clear()
         if turn and done and chance.random() < 0.6:
             made.append(disturber.disturb() or "")
+            kept = edited.kept()
+            known = {what: file for what, file in known.items() if file in kept}
         done, said, how = _updated(edited, chance) if turn else (*edited.run(), "")
         made.append(how)
         label = f"case {number}.{turn}: {'; '.join(filter(None, made)) or 'first run'}"
@@ -800,8 +838,11 @@ def run_case(number: int, options: argparse.Namespace, server: Server, home: Pat
             if how == "" and ".snakemake" not in label:
                 problems += _needless(before, jobs, disturber.changed, said)
             before = jobs
-            if not older.is_file() or chance.random() < 0.3:
-                shutil.copyfile(edited.results / "swflow.duckdb", older)
+            made_now = edited.made()
+            anew = [what for what, file in made_now.items() if file not in known.values()]
+            problems += [f"made needlessly: {what}" for what in anew if what in known]
+            known |= made_now
+            label += f": {sum(map(_is_run, anew))} of {sum(map(_is_run, made_now))} runs simulated"
         else:
             before = {}
             case.config, case.numbers = json.loads(former[0]), former[1]  # an edit that no run survives is taken back
@@ -816,6 +857,11 @@ def run_case(number: int, options: argparse.Namespace, server: Server, home: Pat
             print(yaml.safe_dump(case.config))
             break
     return edits, failures
+
+
+def _is_run(what: str) -> bool:
+    """Return whether the inputs or the name of a result, as `Folder.made` returns them, are those of a run."""
+    return what.startswith("{")
 
 
 def _needless(before: dict[str, Any], after: dict[str, Any], changed: set[str], said: str) -> Iterator[str]:

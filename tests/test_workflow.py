@@ -52,6 +52,17 @@ class Project:
         lines = [line.strip() for line in self.run("-n").splitlines()]  # lines of grouped jobs are indented
         return [line.split(": ", 1)[1] for line in lines if line.startswith("Job ") and ": " in line]
 
+    def runs(self) -> dict[str, int]:
+        """Return the runs, each with the number of its file."""
+        found = (self.folder / "results/runs").glob("[!.]*/*.parquet")
+        return {f"{path.parent.name}/{path.stem}": path.stat().st_ino for path in found}
+
+    def simulated(self, *arguments: str) -> list[str]:
+        """Run Snakemake, and return the runs that were not in the store before."""
+        kept = {path.stat().st_ino for path in (self.folder / "results/runs/.store").rglob("*.parquet")}
+        self.run(*arguments)
+        return sorted(run for run, number in self.runs().items() if number not in kept)
+
     def sql(self, text: str) -> list[tuple]:
         """Query the database."""
         return query(self.folder / "results/swflow.duckdb", text)[1]
@@ -144,15 +155,31 @@ def test_the_order_of_keys_and_equal_numbers_change_nothing(edited):
     assert edited.planned() == []
 
 
-def test_an_edited_scheduler_reruns_the_simulations_of_its_workloads_only(edited):
+def test_an_edited_scheduler_simulates_its_runs_only(edited):
     edited.config["schedulers"]["mine"]["backfill"] = "none"
     edited.write()
     assert sorted(edited.planned()) == [
         "figures of two/toy-a", "load results/swflow.duckdb", "report results/report/index.html",
         "simulate toy-a+first", "simulate toy-a+first+batch", "whatif toy-a, one",
     ]  # fmt: skip
-    edited.run()
+    assert edited.simulated() == ["toy-a+first+batch/mine", "toy-a+first/mine"]
     assert edited.sql("SELECT backfill FROM schedulers WHERE scheduler = 'mine'") == [("none",)]
+    edited.config["schedulers"]["mine"]["backfill"] = "easy"
+    edited.write()
+    assert edited.simulated() == []
+    assert {run for (run,) in edited.sql("SELECT run FROM runs")} <= edited.runs().keys()
+
+
+def test_an_added_and_a_removed_scheduler(edited):
+    edited.config["schedulers"]["sjf"] = {"order": "sjf"}
+    edited.config["studies"]["one"]["runs"][0]["schedulers"] = ["fcfs", "easy", "sjf"]
+    edited.write()
+    assert edited.simulated() == ["toy-a/sjf", "toy-b/sjf"]
+    edited.config["studies"]["one"]["runs"][0]["schedulers"] = ["easy", "sjf"]
+    edited.write()
+    assert edited.simulated() == []
+    assert edited.sql("SELECT DISTINCT run FROM outcomes WHERE ends_with(run, '/fcfs')") == []
+    assert not [run for run in edited.runs() if run.endswith("/fcfs")]
 
 
 OWN_POLICY = """from swflow.policies import Easy
@@ -176,16 +203,14 @@ def test_an_edited_plugin_reruns_its_runs_only(edited):
     edited.run()
     assert edited.planned() == []
 
-    def remade():
-        after = ("figures", "load", "report", "settings:")  # files that depend on all runs
-        return [job for job in sorted(edited.planned()) if job.split()[0] not in after]
-
+    policy.write_text(OWN_POLICY.replace("    pass", "    pass  # a comment"))
+    assert edited.planned() == []
     policy.write_text(OWN_POLICY.replace("    pass", "    def on_end(self, now, job):\n        pass"))
-    assert remade() == ["simulate toy-a", "simulate toy-a+first"]
-    policy.write_text(OWN_POLICY)
-    assert remade() == []
+    assert edited.simulated() == ["toy-a+first/decides", "toy-a/decides"]
     order.write_text(order.read_text().replace("* processors", "+ processors"))
-    assert remade() == ["simulate toy-a", "simulate toy-a+first"]
+    assert edited.simulated() == ["toy-a+first/favours", "toy-a/favours"]
+    policy.write_text(OWN_POLICY)
+    assert edited.simulated() == []
 
 
 def test_figures_are_drawn_again_only_if_their_runs_change(edited):
@@ -237,13 +262,15 @@ def test_an_edited_step_rebuilds_its_workloads(edited):
     assert edited.sql("SELECT jobs FROM metrics WHERE run = 'toy-a+first/easy'") == [(100,)]
 
 
-def test_an_added_seed_rebuilds_the_replicates_of_its_recipe_only(edited):
+def test_an_added_seed_draws_and_simulates_the_added_replicate_only(edited):
     edited.config["studies"]["three"]["seeds"] = 3
     edited.write()
     assert {job for job in edited.planned() if not job.startswith(("figures", "load", "report"))} == {
         "moldable replicates of toy-b+shapes", "simulate replicates of toy-b+shapes",
     }  # fmt: skip
-    edited.run()
+    drawn = {path: path.stat().st_ino for path in (edited.folder / "results/workloads").glob("*@*.parquet")}
+    assert edited.simulated() == ["toy-b+shapes@3/easy"]
+    assert len(drawn) == 2 and all(path.stat().st_ino == number for path, number in drawn.items())
     assert edited.sql("SELECT count(*) FROM outcomes WHERE run = 'toy-b+shapes@3/easy'") == [(400,)]
 
 
@@ -255,7 +282,7 @@ def test_a_damaged_run_is_named_and_never_loaded(edited, damage):
     said = edited.run("--forcerun", "load", fails=True)
     assert "toy-b+shapes@1/easy.parquet: " in said and "run snakemake again" in said
     shutil.rmtree(folder)
-    edited.run()
+    assert edited.simulated() == ["toy-b+shapes@1/easy"] * (damage == "cut")  # the store has a link of the file
     assert (folder / "easy.parquet").read_bytes() == content
 
 
@@ -312,6 +339,31 @@ def test_a_missing_database_is_rebuilt(edited):
     (edited.folder / "results/swflow.duckdb").unlink()
     edited.run()
     assert edited.sql("SELECT count(*) FROM runs") == [(10,)]
+
+
+def test_a_failed_simulation_is_made_up_for(edited):
+    """The recorded parameters of a failed job must not hide that its runs are missing."""
+    policy = edited.folder / "broken.py"
+    policy.write_text("def favour(estimate, processors):\n    return estimate / 0 * processors\n")
+    edited.config["schedulers"]["mine"] = {"policy": "broken.py:Missing"}
+    edited.write()
+    edited.run("--keep-going", fails=True)
+    edited.config["schedulers"]["mine"] = {"backfill": "easy"}
+    edited.write()
+    assert edited.simulated() == []
+    assert edited.sql("SELECT count(*) FROM runs") == [(10,)]
+    assert "Nothing to be done" in edited.run()
+
+
+def test_results_without_the_records_of_snakemake_are_refused_after_an_edit(edited):
+    shutil.move(edited.folder / ".snakemake", edited.folder / "moved")
+    edited.config["schedulers"]["mine"]["estimates"] = "kill"
+    edited.write()
+    assert "snakemake --forceall" in edited.run(fails=True)
+    (edited.folder / "results/settings.json").unlink()
+    simulated = edited.simulated("--forceall")
+    assert simulated == ["toy-a+first+batch/mine", "toy-a+first/mine"]
+    assert "Nothing to be done" in edited.run()
 
 
 def test_a_killed_load_is_completed_by_the_next_call(edited):

@@ -19,10 +19,11 @@ from swflow.analysis.metrics import Middle, metrics
 from swflow.database.load import load
 from swflow.errors import SwflowError
 from swflow.files.query import query
+from swflow.files.store import STORE, Store
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload, read_metadata, write_table, write_workload
 from swflow.scheduling.scheduler import Scheduler
-from swflow.studies.runs import simulate_all
+from swflow.studies.runs import runs_in, simulate_all
 from swflow.workload.clean import open_workload
 
 
@@ -114,6 +115,85 @@ def test_a_folder_denotes_the_runs_in_it(tmp_path, runs):
     (tmp_path / "empty").mkdir()
     with pytest.raises(SwflowError, match="no runs; create one with"):
         load([tmp_path / "empty"], database)
+
+
+@pytest.fixture
+def simulated(monkeypatch):
+    """Return the list to which every simulation adds the name of its workload and its scheduler's order."""
+    from swflow.studies import runs as module
+
+    calls, simulate = [], module.simulate_counted
+
+    def counted(workload, scheduler):
+        calls.append((workload.name, scheduler.order))
+        return simulate(workload, scheduler)
+
+    monkeypatch.setattr(module, "simulate_counted", counted)
+    return calls
+
+
+def test_only_runs_that_the_store_lacks_are_simulated(tmp_path, simulated):
+    source, other = write_workloads(tmp_path, 2)
+    store, folder = Store(tmp_path / "store"), tmp_path / "runs/A"
+    plan = {"fcfs": {"backfill": "none"}, "sjf": {"order": "sjf"}}
+
+    def made(**options):
+        simulated.clear()
+        simulate_all(source, plan, folder, store=store, **options)
+        names = sorted(path.name for path in folder.glob("*.parquet"))
+        assert {file.name for file in runs_in(folder)} == {f"{name}.parquet" for name in plan} <= {*names}
+        return [order for _, order in simulated]
+
+    assert made() == ["fcfs", "sjf"]
+    first = {path.name: path.read_bytes() for path in folder.iterdir()}
+    shutil.rmtree(folder)  # as Snakemake does before a job
+    assert made() == []
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == first
+    plan["fcfs"] = {"backfill": "none", "estimates": "kill"}
+    assert made() == ["fcfs"]
+    plan["wide"] = {"order": "processors"}
+    assert made() == ["processors"]
+    assert made(middle=Middle("10 jobs")) == ["fcfs", "sjf", "processors"]  # the metrics are in the files
+    (folder / "sjf.parquet").write_bytes(b"damaged")  # and its link in the store
+    assert made(middle=Middle("10 jobs")) == ["sjf"]
+    plan["renamed"] = plan.pop("wide")  # the name is in the file
+    assert made() == ["processors"]
+    source.write_bytes(other.read_bytes())
+    assert made() == ["fcfs", "sjf", "processors"]
+    plan["fcfs"] = {"backfill": "none"}
+    assert made() == ["fcfs"]
+    assert load([folder], tmp_path / "d.duckdb")["runs"] == 3
+
+
+def test_a_failed_simulation_keeps_those_before_it(tmp_path, simulated):
+    (source,) = write_workloads(tmp_path)
+    plan = {"fcfs": {"backfill": "none"}, "fails": {"order": "memory_bandwidth"}, "sjf": {"order": "sjf"}}
+    store, folder = Store(tmp_path / "store"), tmp_path / "runs/A"
+    with pytest.raises(SwflowError):
+        simulate_all(source, plan, folder, store=store)
+    assert not (folder / "runs.json").exists()
+    del plan["fails"]
+    simulated.clear()
+    simulate_all(source, plan, folder, store=store)
+    assert [order for _, order in simulated] == ["sjf"]
+
+
+def test_an_edited_policy_is_simulated_again(tmp_path, simulated, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (source,) = write_workloads(tmp_path)
+    text = "from swflow.policies import Easy\n\n\nclass Mine(Easy):\n    {}\n"
+    plan = {"mine": {"policy": "mine.py:Mine"}, "fcfs": {"backfill": "none"}}
+    made = []
+    for body in ("pass", "slack = 2", "slack = 2  # a comment", "pass"):
+        Path("mine.py").write_text(text.format(body))
+        made.append(simulate_all(source, plan, tmp_path / "runs/A", store=Store(tmp_path / "store")))
+    assert made == [["mine", "fcfs"], ["mine"], [], []]
+
+
+def test_a_store_of_runs_is_not_a_folder_of_runs(tmp_path):
+    (source,) = write_workloads(tmp_path)
+    simulate_all(source, SCHEDULERS, tmp_path / "runs/A", store=Store(tmp_path / "runs" / STORE / "code"))
+    assert load([tmp_path / "runs"], tmp_path / "d.duckdb")["runs"] == 2
 
 
 def test_a_removed_run_leaves_no_row(tmp_path, runs):

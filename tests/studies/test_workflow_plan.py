@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,11 +12,12 @@ import pytest
 import yaml
 
 from swflow.errors import SwflowError
+from swflow.figures import read_plan
 from swflow.files.fingerprint import fingerprint
 from swflow.names import PARENT
 from swflow.scheduling.scheduler import Scheduler
 from swflow.studies.runs import read_simulations
-from swflow.studies.workflow import REACHED, Workflow, read_config, start_only_when_jobs_end
+from swflow.studies.workflow import REACHED, SETTINGS, Workflow, read_config
 
 ROOT = Path(__file__).parents[2]
 #: A job without wildcards.
@@ -107,25 +109,48 @@ def test_the_replicates_of_a_recipe_are_simulated_by_one_job(config):
     plan = Workflow(config)
     replicates = plan.replicates["A+draw"]
     assert replicates.simulated == ["A+draw@1", "A+draw@2", "A+draw@3"]
-    schedulers = json.loads(plan.simulated(replicates.simulated)(NONE))
-    names = {name: sorted(chosen) for name, chosen in schedulers.items()}
+    planned = read_simulations(plan.simulations(replicates.simulated), replicates.simulated)
+    names = {name: sorted(chosen) for name, chosen in planned.items()}
     assert names == {"A+draw@1": ["easy"], "A+draw@2": ["easy", "fcfs"], "A+draw@3": ["easy"]}
-    assert json.loads(plan.simulated()(SimpleNamespace(workload="A+draw"))) == {
-        "A+draw": {"easy": {"backfill": "easy"}}
-    }
-    plan.write_plans()
-    planned = read_simulations("results/simulations.json", names)
-    assert {name: sorted(chosen) for name, chosen in planned.items()} == names
     assert planned["A+draw@1"]["easy"] == Scheduler(backfill="easy").to_dict()
-    assert sorted(read_simulations("results/simulations.json", ["other"])["other"]) == ["easy", "fcfs", "log"]
+    one = plan.simulation(SimpleNamespace(workload="A+draw"))
+    assert sorted(read_simulations(one, ["A+draw"])["A+draw"]) == ["easy"]
+    assert one == plan.simulations(["A+draw@1"])  # workloads with the same schedulers share a file
+    other = plan.simulation(SimpleNamespace(workload="A+new"))  # no study names it
+    assert sorted(read_simulations(other, ["A+new"])["A+new"]) == ["easy", "fcfs", "log"]
 
 
-def test_the_code_of_a_policy_is_a_parameter_of_its_simulations(config):
-    Path("mine.py").write_text("from swflow.policies import Easy\n\n\nclass Mine(Easy):\n    pass\n")
+def test_a_plan_is_written_once_under_a_name_of_its_own(config):
+    """Another call with another config must not change what a running job reads, and an equal plan keeps its time."""
+    job = SimpleNamespace(workload="A")
+    first = Path(Workflow(config).simulation(job))
+    text = first.read_text()
+    os.utime(first, (1, 1))
+    edited = {**config["schedulers"], "fcfs": {"backfill": "none", "estimates": "kill"}}
+    assert Workflow(config | {"schedulers": edited}).simulation(job) != str(first)
+    assert Workflow(config).simulation(job) == str(first)
+    assert first.read_text() == text and first.stat().st_mtime == 1
+    first.write_text(text[:-5])  # damaged
+    assert Path(Workflow(config).simulation(job)).read_text() == text
+
+
+def test_an_edit_of_a_scheduler_changes_the_plans_of_its_workloads_only(config):
+    edited = {**config["schedulers"], "fcfs": {"backfill": "none", "estimates": "kill"}}
+    jobs = [[name] for name in ("A", "A+draw", "A+draw@1", "A+draw@2")]
+    before, after = Workflow(config), Workflow(config | {"schedulers": edited})
+    changed = [names for names in jobs if before.simulations(names) != after.simulations(names)]
+    assert changed == [["A"], ["A+draw@2"]]
+
+
+def test_the_code_of_a_policy_is_a_part_of_the_plan_of_its_simulations(config):
+    mine = Path("mine.py")
     study = {"logs": ["A"], "runs": [{"workloads": ["A"], "schedulers": ["mine"]}]}
-    plan = Workflow(config | {"schedulers": {"mine": {"policy": "mine.py:Mine"}}, "studies": {"one": study}})
-    planned = json.loads(plan.simulated()(SimpleNamespace(workload="A")))
-    assert planned["A"]["mine"].keys() == {"policy", "own_code"}
+    settings = config | {"schedulers": {"mine": {"policy": "mine.py:Mine"}}, "studies": {"one": study}}
+    plans = []
+    for body in ("pass", "slack = 3", "pass  # a comment"):
+        mine.write_text(f"from swflow.policies import Easy\n\n\nclass Mine(Easy):\n    {body}\n")
+        plans.append(Workflow(settings).simulations(["A"]))
+    assert plans[0] != plans[1] and plans[0] == plans[2]
 
 
 def test_a_step_and_its_replicates_share_options_and_inputs(config):
@@ -160,15 +185,15 @@ def test_figures_are_made_from_the_runs_that_they_show(config):
              "runs": [{"workloads": ["A"], "schedulers": ["easy", "fcfs"]}]}  # fmt: skip
     third = study | {"figures": ["bubbles"]}
     plan = Workflow(config | {"studies": {"one": study, "two": other, "three": third}})
-    drawn = {group: list(figures) for group, figures in plan.plans["figures"].items()}
-    assert drawn["two/A"] == ["two/A-difference", "three/A-bubbles"]  # one process draws a few figures of a log
+    drawn = {figures.group: list(read_plan(figures.plan)) for figures in plan.figures}
+    assert sorted(drawn["two/A"]) == ["three/A-bubbles", "two/A-difference"]  # one process draws a few figures of a log
     plan = Workflow(config | {"studies": {"one": study, "two": other}})
     shown = {figures.group: figures.shown(NONE) for figures in plan.figures}
     runs = [f"{name}/{scheduler}" for name in ("A", "A+draw", "A+draw@1") for scheduler in plan.runs[name]]
     assert shown["one/A"] == sorted(f"results/runs/{run}.digest" for run in runs if run != "A/easy")
     own = [f"results/runs/A/{name}.digest" for name in ("easy", "fcfs")]
     assert shown["two/A"] == [*own, "results/verdicts/two/A-difference.json"]
-    assert plan.plans["load"]["compared"] == {"two/A-difference": ["A/easy", "A/fcfs"]}
+    assert json.loads(Path(plan.to_load).read_text())["compared"] == {"two/A-difference": ["A/easy", "A/fcfs"]}
     Path("results/runs/A").mkdir(parents=True)  # its digests were deleted
     (again,) = (figures.shown(NONE) for figures in plan.figures if figures.group == "two/A")
     assert again == ["results/runs/A", "results/verdicts/two/A-difference.json"]
@@ -199,33 +224,6 @@ def test_every_config_of_the_project_is_read():
         assert read_config(content, SCHEMA)["studies"]
 
 
-@pytest.mark.parametrize(
-    ("local", "limit", "stays"), [(True, (100, 1), False), (False, (100, 1), True), (True, (5, 60), True)]
-)
-def test_only_the_default_limit_of_local_job_starts_is_removed(local, limit, stays):
-    limiter = SimpleNamespace(max_jobs=limit[0], timespan=limit[1])
-    workflow = SimpleNamespace(scheduler=SimpleNamespace(job_rate_limiter=limiter), local_exec=local)
-    start_only_when_jobs_end(workflow)
-    assert (workflow.scheduler.job_rate_limiter is not None) is stays
-    start_only_when_jobs_end(SimpleNamespace())  # a version of Snakemake without these attributes
-
-
-@pytest.mark.slow
-def test_snakemake_passes_over_ready_jobs_only_when_a_job_ends(tmp_path):
-    """Without `start_only_when_jobs_end`, the four jobs lead to a dozen passes, and long calls to a dozen a second."""
-    (tmp_path / "Snakefile").write_text(
-        "from swflow.studies.workflow import start_only_when_jobs_end\n"
-        "rule all:\n    input: expand('{n}.txt', n=range(4))\n"
-        "rule one:\n    output: '{n}.txt'\n    shell: 'sleep 1.1; touch {output}'\n"
-        "onstart:\n    start_only_when_jobs_end(workflow)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-m", "snakemake", "--cores", "1", "--verbose"], cwd=tmp_path, capture_output=True, text=True
-    )
-    assert done.returncode == 0
-    assert 4 <= done.stderr.count("Ready jobs:") <= 6
-
-
 def test_the_warm_up_of_the_config_reaches_the_simulation(config):
     assert Workflow(config).options("simulate")(NONE) == ""
     options = Workflow(config | {"warm_up": "30 days", "cool_down": "10 jobs"}).options("simulate")(NONE)
@@ -249,42 +247,25 @@ def test_a_local_log_is_known_by_its_content(config):
     assert contents[0][0] != contents[1][0] and contents[0][1] != contents[1][1]
 
 
-def test_results_of_another_config_without_records_are_made_again(config, capsys):
+def test_results_of_another_config_without_records_are_refused(config):
     """Snakemake compares only the times of files in a copy of the results, so it would not notice an edit."""
-    plan = Workflow(config)
-    plan.write_plans()
-    names = ["logs/A.swf.gz", "workloads/A.parquet", "runs/A/fcfs.parquet"]
-    files = [Path("results", name) for name in names]
-    for file in files:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.touch()
-    plan.drop_unrecorded()
-    edited = Workflow(config | {"seed": 2})
+    plan, edited = Workflow(config), Workflow(config | {"seed": 2})
+    edited.check_records()  # there are no results
+    shutil.copy(plan.settings, SETTINGS)
+    plan.check_records()
+    with pytest.raises(SwflowError, match=r"results: of another config.*\.snakemake.*snakemake --forceall"):
+        edited.check_records()
     Path(".snakemake/metadata").mkdir(parents=True)
     Path(".snakemake/metadata/x").touch()
-    edited.drop_unrecorded()
-    assert all(file.is_file() for file in files) and not capsys.readouterr().err
-    Path(".snakemake/metadata/x").unlink()
-    assert all(file.startswith("results/") for file in edited.planned_files())
-    edited.drop_unrecorded()
-    assert Path("logs.yaml").is_file()
-    assert [file.is_file() for file in files] == [False, False, False]
-    assert "results: of another config" in capsys.readouterr().err
+    edited.check_records()
 
 
-def test_a_replaced_database_is_loaded_again(config):
-    """The database of an earlier config stayed if the next edit changed no run; the summary is what Snakemake sees."""
-    database, summary = Path("results/swflow.duckdb"), Path("results/swflow.json")
-    for file, seconds in ((database, 100), (summary, 101)):
-        file.parent.mkdir(exist_ok=True)
-        file.touch()
-        os.utime(file, (seconds, seconds))
+def test_what_a_config_keeps_is_all_that_its_jobs_make(config):
     plan = Workflow(config)
-    plan.drop_unrecorded()
-    assert summary.exists()
-    os.utime(database, (102, 102))
-    plan.drop_unrecorded()
-    assert database.exists() and not summary.exists()
+    kept = json.loads(Path(plan.to_keep).read_text())["files"]
+    assert {"results/logs/A.swf.gz", "results/workloads/A+draw@2.parquet", "results/runs/A"} <= {*kept}
+    assert {plan.settings, plan.to_load, plan.simulations(["A"])} <= {*kept}
+    assert {str(path) for path in Path("results/plans").glob("*.json")} <= {*kept, plan.to_keep}
 
 
 def test_the_page_and_the_table_of_a_what_if_are_targets(config):

@@ -5,28 +5,29 @@ for figures in plan.figures:
 
     rule:
         name:
-            f"figures_{figures.group}".replace("/", "_")
+            figures.rule
         input:
             figures.shown,
-            # Not rules.load.output.summary, which would be ancient in the other rules, too.
-            database=ancient("results/swflow.json"),
+            plan=figures.plan,
+            # Not rules.load.output.database, which would be ancient in the other rules, too.
+            database=ancient("results/swflow.duckdb"),
         output:
             [report(file, caption="../report/figure.rst", **figure_labels(file)) for file in figures.png],
             figures.others,
-        params:
-            group=figures.group,
-            digest=figures.digest,
-            code=fingerprint("load", "figures"),
         log:
             f"results/log/figures/{figures.group}.log",
         benchmark:
             f"results/benchmark/figures/{figures.group}.tsv"
-        priority: 1 # the report waits for the figures
+        priority: 1  # the report waits for the figures
+        conda:
+            ENVIRONMENT
         resources:
             mem_mb=plan.memory(700, 0.1),
             runtime=plan.minutes(5, 0.02),
+        params:
+            group=figures.group,
+            code=fingerprint("load", "figures"),
         message:
             "figures of {params.group}"
         shell:
-            "swflow figures results/figures.json --group {params.group:q} --database results/swflow.duckdb "
-            "-o results/figures 2>&1 | tee {log}"
+            "swflow figures {input.plan} --database {input.database} -o results/figures 2>&1 | tee {log}"

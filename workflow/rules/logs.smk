@@ -1,23 +1,27 @@
 # From the catalogue to results/logs: recorded logs are downloaded, synthetic logs are generated. Rule `reach` tries
-# logs whose download may fail first; runs of a missing log are left out, unless the config contains `strict: true`.
-MIRROR = command_options({"mirror": config["mirror"]}) # not a parameter, since the mirror does not affect the log
+# logs whose download may fail first; runs of a missing log are left out, unless the config contains `strict: true`. On
+# a cluster, downloads run on the node of Snakemake, since compute nodes often have no network.
+MIRROR = command_options({"mirror": config["mirror"]})  # not a parameter, since the mirror does not affect the log
 
 
 checkpoint reach:
     output:
         "results/logs/reached.json",
-    params:
-        logs=plan.unsure,
-        options=plan.options("reach"),
-        entries=plan.origin,
-        code=fingerprint("reach"),
     log:
         "results/log/reach.log",
+    localrule: True
+    conda:
+        ENVIRONMENT
     resources:
         network=1,
         mem_mb=2000,
         runtime=60,
         mirror=MIRROR,
+    params:
+        logs=plan.unsure,
+        options=plan.options("reach"),
+        entries=plan.origin,
+        code=fingerprint("reach"),
     message:
         "reach {params.logs}"
     shell:
@@ -27,22 +31,25 @@ checkpoint reach:
 rule fetch:
     output:
         "results/logs/{log}.swf.gz",
-    wildcard_constraints:
-        log=one_of(plan.recorded),
-    params:
-        options=plan.options("fetch"),
-        entry=plan.origin,
-        code=fingerprint("fetch"),
     log:
         "results/log/fetch/{log}.log",
     benchmark:
         "results/benchmark/fetch/{log}.tsv"
-    priority: 2 # every chain of jobs starts here
+    wildcard_constraints:
+        log=one_of(plan.recorded),
+    priority: 2  # every chain of jobs starts here
+    localrule: True
+    conda:
+        ENVIRONMENT
     resources:
         network=1,
         mem_mb=2000,
         runtime=30,
         mirror=MIRROR,
+    params:
+        options=plan.options("fetch"),
+        entry=plan.origin,
+        code=fingerprint("fetch"),
     message:
         "fetch {wildcards.log}"
     shell:
@@ -52,20 +59,22 @@ rule fetch:
 rule generate:
     output:
         "results/logs/{log}.swf.gz",
-    wildcard_constraints:
-        log=one_of(plan.synthetic),
-    params:
-        model=plan.command("generate"),
-        options=plan.options("generate"),
-        code=plan.code("generate"),
     log:
         "results/log/generate/{log}.log",
     benchmark:
         "results/benchmark/generate/{log}.tsv"
+    wildcard_constraints:
+        log=one_of(plan.synthetic),
     priority: 2
+    conda:
+        ENVIRONMENT
     resources:
         mem_mb=plan.memory(500, 0),
         runtime=plan.minutes(2, 0),
+    params:
+        model=plan.command("generate"),
+        options=plan.options("generate"),
+        code=plan.code("generate"),
     message:
         "generate {wildcards.log} by {params.model}"
     shell:

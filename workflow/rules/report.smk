@@ -1,26 +1,52 @@
-# From the database and the figures to the report: HTML pages, and tables for Snakemake's own report.
+# From the database and the figures to the report: HTML pages, and tables for Snakemake's own report. The job also removes
+# figures and tables of former configs, and copies the config with its defaults.
 rule report:
     input:
-        rules.load.output.summary,
         figures=plan.drawings,
+        database=rules.load.output.database,
+        settings=plan.settings,
+        keep=plan.to_keep,
     output:
         "results/report/index.html",
         [
-            report(f"results/report/{name}.csv", caption=f"../report/{name}.rst", category="Tables", labels={"table": name})
+            report(
+                f"results/report/{name}.csv",
+                caption=f"../report/{name}.rst",
+                category="Tables",
+                labels={"table": name},
+            )
             for name in ("metrics", "replicates", "reproduction")
         ],
-    params:
-        settings=digest(plan.plans["settings"]),
-        code=fingerprint("report"),
+        settings="results/settings.json",
     log:
         "results/log/report.log",
     benchmark:
         "results/benchmark/report.tsv"
+    conda:
+        ENVIRONMENT
     resources:
         mem_mb=plan.memory(700, 0.4),
         runtime=plan.minutes(5, 0.01),
+    params:
+        code=fingerprint("report"),
     message:
         "report {output[0]}"
     shell:
-        "swflow report {input.figures} --no-draw --studies results/settings.json "
-        "--database results/swflow.duckdb -o results/report 2>&1 | tee {log}"
+        "cp {input.settings} {output.settings} && "
+        "swflow report {input.figures} --no-draw --studies {input.settings} --prune {input.keep} "
+        "--database {input.database} -o results/report 2>&1 | tee {log}"
+
+
+# On request: remove the runs, workloads and logs of former configs, and what stores keep of them.
+rule prune:
+    input:
+        plan.to_keep,
+    log:
+        "results/log/prune.log",
+    localrule: True
+    conda:
+        ENVIRONMENT
+    message:
+        "prune results"
+    shell:
+        "swflow prune {input} 2>&1 | tee {log}"

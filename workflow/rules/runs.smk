@@ -1,28 +1,32 @@
-# From workloads to runs. One job simulates all schedulers of a workload, into a folder with a file per scheduler. One
+# From workloads to runs. One job brings the runs of a workload under all its schedulers into a folder. The store keeps
+# every run under a key of its workload, its options and the code, so the job simulates only those that the store lacks. One
 # job scales a workload with all settings of a sweep and keeps the metrics. One job answers what-if questions. One job
 # computes the lower bounds of a workload.
 rule simulate:
     input:
-        "results/workloads/{workload}.parquet",
+        workload="results/workloads/{workload}.parquet",
+        plan=plan.simulation,
     output:
         directory("results/runs/{workload}"),
-    wildcard_constraints:
-        workload="[^@/]+",
-    params:
-        schedulers=plan.simulated(),
-        options=plan.options("simulate"),
-        code=fingerprint("simulate"),
     log:
         "results/log/simulate/{workload}.log",
     benchmark:
         "results/benchmark/simulate/{workload}.tsv"
+    wildcard_constraints:
+        workload="[^@/]+",
+    conda:
+        ENVIRONMENT
     resources:
         mem_mb=plan.memory(COMPILING, 100),
         runtime=plan.minutes(5, 2),
+    params:
+        options=plan.options("simulate"),
+        code=fingerprint("simulate"),
     message:
         "simulate {wildcards.workload}"
     shell:
-        "swflow simulate {input} -o results/runs --plan results/simulations.json {params.options} 2>&1 | tee {log}"
+        "swflow simulate {input.workload} -o results/runs --plan {input.plan} --store results/runs/.store/{params.code} "
+        "{params.options} 2>&1 | tee {log}"
 
 
 # Numbered processors need another kernel, which compiles for longest; so in a new installation it starts first.
@@ -43,27 +47,29 @@ for recipe, replicates in plan.replicates.items():
             name:
                 f"simulate_{recipe}"
             input:
-                [f"results/workloads/{name}.parquet" for name in replicates.simulated],
+                workloads=[f"results/workloads/{name}.parquet" for name in replicates.simulated],
+                plan=plan.simulations(replicates.simulated),
             output:
                 [directory(f"results/runs/{name}") for name in replicates.simulated],
-            params:
-                schedulers=plan.simulated(replicates.simulated),
-                options=plan.options("simulate"),
-                code=fingerprint("simulate"),
             log:
                 f"results/log/simulate/{recipe}@.log",
             benchmark:
                 f"results/benchmark/simulate/{recipe}@.tsv"
             group:
                 "replicates"
+            conda:
+                ENVIRONMENT
             resources:
                 mem_mb=plan.memory(COMPILING, 100),
                 runtime=plan.minutes(30, 2),
+            params:
+                options=plan.options("simulate"),
+                code=fingerprint("simulate"),
             message:
                 f"simulate replicates of {recipe}"
             shell:
-                "swflow simulate {input} -o results/runs --plan results/simulations.json {params.options} "
-                "2>&1 | tee {log}"
+                "swflow simulate {input.workloads} -o results/runs --plan {input.plan} "
+                "--store results/runs/.store/{params.code} {params.options} 2>&1 | tee {log}"
 
 
 rule sweep:
@@ -71,20 +77,22 @@ rule sweep:
         "results/workloads/{workload}.parquet",
     output:
         "results/sweeps/{workload}+{sweep}.parquet",
-    wildcard_constraints:
-        sweep=one_of(config["sweeps"]),
-    params:
-        command=plan.command("sweep"), # sweep; or adjust, which searches for a factor
-        options=plan.options("sweep"),
-        code=plan.code("sweep"),
     log:
         "results/log/sweep/{workload}+{sweep}.log",
     benchmark:
         "results/benchmark/sweep/{workload}+{sweep}.tsv"
-    priority: 1 # the longest jobs start first
+    wildcard_constraints:
+        sweep=one_of(config["sweeps"]),
+    priority: 1  # the longest jobs start first
+    conda:
+        ENVIRONMENT
     resources:
         mem_mb=plan.memory(COMPILING, 150),
         runtime=plan.minutes(30, 10),
+    params:
+        command=plan.command("sweep"),  # sweep; or adjust, which searches for a factor
+        options=plan.options("sweep"),
+        code=plan.code("sweep"),
     message:
         "{params.command} {wildcards.workload}+{wildcards.sweep}"
     # Two threads use little more than one core, since half of the work holds Python's global lock.
@@ -104,18 +112,20 @@ rule whatif:
         ),
         table="results/whatif/{study}/{workload}.csv",
         data="results/whatif/{study}/{workload}.parquet",
-    wildcard_constraints:
-        study=one_of(config["studies"]),
-    params:
-        options=plan.options("whatif"),
-        code=fingerprint("whatif"),
     log:
         "results/log/whatif/{study}/{workload}.log",
     benchmark:
         "results/benchmark/whatif/{study}/{workload}.tsv"
+    wildcard_constraints:
+        study=one_of(config["studies"]),
+    conda:
+        ENVIRONMENT
     resources:
         mem_mb=plan.memory(COMPILING, 100),
         runtime=plan.minutes(10, 10),
+    params:
+        options=plan.options("whatif"),
+        code=fingerprint("whatif"),
     message:
         "whatif {wildcards.workload}, {wildcards.study}"
     shell:
@@ -130,18 +140,20 @@ rule forecast:
     output:
         table="results/forecasts/{study}/{workload}.csv",
         data="results/forecasts/{study}/{workload}.parquet",
-    wildcard_constraints:
-        study=one_of(config["studies"]),
-    params:
-        options=plan.options("forecast"),
-        code=fingerprint("forecast"),
     log:
         "results/log/forecast/{study}/{workload}.log",
     benchmark:
         "results/benchmark/forecast/{study}/{workload}.tsv"
+    wildcard_constraints:
+        study=one_of(config["studies"]),
+    conda:
+        ENVIRONMENT
     resources:
         mem_mb=plan.memory(COMPILING, 200),
         runtime=plan.minutes(20, 10),
+    params:
+        options=plan.options("forecast"),
+        code=fingerprint("forecast"),
     message:
         "forecast {wildcards.workload}, {wildcards.study}"
     shell:
@@ -154,15 +166,17 @@ rule bound:
         "results/workloads/{workload}.parquet",
     output:
         "results/bounds/{workload}.parquet",
-    params:
-        code=fingerprint("bound"),
     log:
         "results/log/bound/{workload}.log",
     benchmark:
         "results/benchmark/bound/{workload}.tsv"
+    conda:
+        ENVIRONMENT
     resources:
         mem_mb=plan.memory(400, 100),
         runtime=plan.minutes(5, 2),
+    params:
+        code=fingerprint("bound"),
     message:
         "bound {wildcards.workload}"
     shell:

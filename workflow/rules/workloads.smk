@@ -4,18 +4,20 @@ rule clean:
         plan.inputs,
     output:
         "results/workloads/{log}.parquet",
-    params:
-        options=plan.options("clean"),
-        entry=plan.origin,
-        code=fingerprint("clean"),
     log:
         "results/log/clean/{log}.log",
     benchmark:
         "results/benchmark/clean/{log}.tsv"
     priority: 2
+    conda:
+        ENVIRONMENT
     resources:
         mem_mb=plan.memory(500, 150),
         runtime=plan.minutes(2, 0.5),
+    params:
+        options=plan.options("clean"),
+        entry=plan.origin,
+        code=fingerprint("clean"),
     message:
         "clean {wildcards.log}"
     shell:
@@ -28,17 +30,19 @@ rule fit:
         "results/workloads/{workload}.parquet",
     output:
         "results/models/{workload}/{fit}.json",
-    params:
-        kind=plan.command("fit"),
-        options=plan.options("fit"),
-        code=plan.code("fit"),
     log:
         "results/log/fit/{workload}/{fit}.log",
     benchmark:
         "results/benchmark/fit/{workload}/{fit}.tsv"
+    conda:
+        ENVIRONMENT
     resources:
         mem_mb=plan.memory(500, 100),
         runtime=plan.minutes(2, 0.5),
+    params:
+        kind=plan.command("fit"),
+        options=plan.options("fit"),
+        code=plan.code("fit"),
     message:
         "fit {wildcards.fit} to {wildcards.workload}"
     shell:
@@ -52,28 +56,30 @@ rule step:
         workload="results/workloads/{workload}.parquet",
     output:
         "results/workloads/{workload}+{step}.parquet",
-    wildcard_constraints:
-        workload="[^@]+",
-        step=one_of(config["steps"]),
-    params:
-        kind=plan.command("step"),
-        options=plan.options("step"),
-        code=plan.code("step"),
     log:
         "results/log/step/{workload}+{step}.log",
     benchmark:
         "results/benchmark/step/{workload}+{step}.tsv"
-    priority: 1 # other jobs depend on it, so long chains start first
+    wildcard_constraints:
+        workload="[^@]+",
+        step=one_of(config["steps"]),
+    priority: 1  # other jobs depend on it, so long chains start first
+    conda:
+        ENVIRONMENT
     resources:
         mem_mb=plan.memory(500, 100),
         runtime=plan.minutes(2, 0.5),
+    params:
+        kind=plan.command("step"),
+        options=plan.options("step"),
+        code=plan.code("step"),
     message:
         "{params.kind} {wildcards.workload}+{wildcards.step}"
     shell:
         "swflow {params.kind} {input.workload} -o {output} {params.options} 2>&1 | tee {log}"
 
 
-# One job draws all replicates of a recipe, LOG+STEP@1, LOG+STEP@2 and so on.
+# One job draws all replicates of a recipe, LOG+STEP@1, LOG+STEP@2 and so on, except those that the store has.
 for recipe, replicates in plan.replicates.items():
 
     rule:
@@ -83,21 +89,24 @@ for recipe, replicates in plan.replicates.items():
             replicates.inputs,
         output:
             replicates.outputs,
-        params:
-            kind=replicates.kind,
-            outputs=[f"-o {file}" for file in replicates.outputs],
-            options=plan.options("replicates", recipe),
-            code=fingerprint("replicate", replicates.kind),
         log:
             f"results/log/step/{recipe}.log",
         benchmark:
             f"results/benchmark/step/{recipe}.tsv"
         group:
             "replicates"
+        conda:
+            ENVIRONMENT
         resources:
             mem_mb=plan.memory(500, 100),
             runtime=plan.minutes(5, 5),
+        params:
+            kind=replicates.kind,
+            outputs=[f"-o {file}" for file in replicates.outputs],
+            options=plan.options("replicates", recipe),
+            code=fingerprint("replicate", replicates.kind),
         message:
             f"{replicates.kind} replicates of {recipe}"
         shell:
-            "swflow replicate {params.kind} {params.outputs} {params.options} 2>&1 | tee {log}"
+            "swflow replicate {params.kind} {params.outputs} --store results/workloads/.store/{params.code} "
+            "{params.options} 2>&1 | tee {log}"

@@ -1,7 +1,7 @@
-"""Commands that the workflow calls for many files in one process: reach, replicate."""
+"""Commands that the workflow calls for many files in one process: prune, reach, replicate."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +12,9 @@ from swflow.cli.terminal import check_ending, say, tracked
 from swflow.errors import SwflowError
 from swflow.names import PARENT, expand, parent_of
 
+if TYPE_CHECKING:
+    from swflow.files.store import Store
+
 #: The commands that implement steps.
 STEPS = COMMANDS["Make workloads"]
 
@@ -21,6 +24,7 @@ def replicate(
     context: typer.Context,
     kind: str,
     output: Annotated[list[Path], OUTPUT],
+    store: Path | None = None,
 ) -> None:
     """
     Build many replicates of a step in one process.
@@ -34,7 +38,11 @@ def replicate(
     -------
     kind: The command of the step, such as memory or model.
     output: Write these workloads; a range of replicates is kth+memory@1-20.parquet; repeatable.
+    store: Keep the replicates in this folder, too, and build only those that it does not have with the same inputs,
+        options and names.
     """
+    from swflow.files.store import Store
+
     if kind not in STEPS:
         raise SwflowError(f"replicate: {kind!r} is not a step; expected {', '.join(STEPS)}")
     steps: Any = typer.main.get_command(application(kind))
@@ -49,9 +57,40 @@ def replicate(
                 f"replicate: {source}: no such file; {workload.name} is created from it; name it as LOG+STEP.parquet "
                 "in the folder of LOG.parquet"
             )
-        options = [option.replace(PARENT, parent) for option in context.args]
-        words = [str(source), "-o", str(workload), *options]
-        steps.commands[kind].main(args=words, prog_name=f"swflow {kind}", standalone_mode=False)
+        words = [str(source), "-o", str(workload), *(option.replace(PARENT, parent) for option in context.args)]
+        _replicate(steps.commands[kind], kind, words, workload, Store(store) if store else None)
+
+
+def _replicate(step: Any, kind: str, words: list[str], workload: Path, store: "Store | None") -> None:
+    """Build a replicate by the command of a step, unless the store has it."""
+    from swflow.files.atomic import file_digest
+    from swflow.files.store import key_of
+
+    if store is None:
+        step.main(args=words, prog_name=f"swflow {kind}", standalone_mode=False)
+        return
+    inputs = {word: file_digest(word) for word in words if word != str(workload) and Path(word).is_file()}
+    key = key_of({"kind": kind, "words": words, "inputs": inputs})
+    if store.restore(key, workload) is None:
+        step.main(args=words, prog_name=f"swflow {kind}", standalone_mode=False)
+        store.keep(key, workload, file_digest(workload))
+
+
+@app.command()
+def prune(plan: Path) -> None:
+    """
+    Remove the runs, workloads and logs of former configs from results.
+
+    Example: `swflow prune plan.json`
+
+    Options
+    -------
+    plan: A JSON file whose `files` are the results to keep; the workflow writes it.
+    """
+    from swflow.studies.former import REUSED, SHOWN, remove_former
+
+    for path in remove_former(plan, (*SHOWN, *REUSED)):
+        say(f"removed: {path}, which no study of the config names")
 
 
 @app.command()

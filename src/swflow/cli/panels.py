@@ -31,7 +31,7 @@ COMMANDS: dict[str, dict[str, str]] = {
     "Simulate": dict.fromkeys(("simulate", "sweep", "adjust"), "simulation"),
     "Use results": {"load": "results", "sql": "results", "figure": "results", "report": "results", "export": "imports"},
     "Judge schedules and simulators": {"bound": "judging", "conformance": "judging"},
-    "Called by the workflow": {"reach": "batches", "replicate": "batches", "figures": "results"},
+    "Called by the workflow": {"reach": "batches", "replicate": "batches", "prune": "batches", "figures": "results"},
 }
 
 #: The panels of a command's options; the others are listed under "Options".
@@ -53,7 +53,7 @@ OPTIONS: dict[str, dict[str, tuple[str, ...]]] = {
         "Users and groups": ("half_life", "user_shares", "group_shares", "priority", "limits", "accounts", "feedback"),
         "Policies in Python": ("policy", "policy_options"),
         "Jobs in the metrics": ("without_status", "warm_up", "cool_down"),
-        "Called by the workflow": ("plan",),
+        "Called by the workflow": ("plan", "store"),
     },
     "clean": {
         "Machine": ("machine_processors", "machine_nodes"),

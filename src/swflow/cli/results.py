@@ -18,6 +18,7 @@ def load(
     runs: Annotated[list[Path] | None, Argument()] = None,
     database: Path = Path("results/swflow.duckdb"),
     plan: Path | None = None,
+    earlier: Path | None = None,
     summary: Path | None = None,
     verdicts: Path | None = None,
     processes: Annotated[int, Option(min=1)] = 1,
@@ -36,6 +37,7 @@ def load(
     database: Write this DuckDB file.
     plan: Load the files of this JSON file, too: `files` maps each file to the `logs` that it needs; files of logs that
         swflow reach could not fetch are recorded as left out.
+    earlier: Keep the database under this name, too; if --database is missing, restore it first, and update it.
     summary: Also write the contents of the database to this JSON file.
     verdicts: Also write the comparisons that the plan names to JSON files in this folder.
     processes: Compare runs in this number of processes if 100 or more are new; the result does not depend on it.
@@ -43,10 +45,15 @@ def load(
     from swflow.database.inputs import read_plan
     from swflow.database.load import load as load_runs
     from swflow.database.load import write_summary, write_verdicts
+    from swflow.files.store import link
 
     planned, left_out, compared = read_plan(plan) if plan else ([], [], {})
     files = [*(runs or ()), *planned]
+    if earlier and earlier.is_file() and not database.exists():
+        link(earlier, database)
     counts = load_runs(files, database, left_out=left_out, progress=partial(tracked, "load"), processes=processes)
+    if earlier:
+        link(database, earlier)
     if verdicts:
         write_verdicts(database, compared, verdicts)
     if summary:
@@ -132,9 +139,9 @@ def figures(
     """
     Draw the figures of studies as PNG, SVG and JSON, in one process.
 
-    The workflow writes the plan of its config to results/figures.json.
+    The workflow writes a plan for each of its groups of figures to results/plans.
 
-    Example: `swflow figures results/figures.json --group heatmaps/KTH-SP2`
+    Example: `swflow figures figures.json --group heatmaps/KTH-SP2`
 
     Options
     -------
@@ -157,6 +164,7 @@ def report(
     studies: Path | None = None,
     single_file: Annotated[bool, Option("--single-file")] = False,
     draw: bool = True,
+    prune: Path | None = None,
 ) -> None:
     """
     Write a report of HTML pages: an overview, and one page per study and per log.
@@ -173,6 +181,7 @@ def report(
     studies: Read the studies from this config (default: all runs are one study).
     single_file: Write all pages into a single index.html.
     draw: Draw the figures of the studies if no figure is given.
+    prune: Then remove the figures and tables of former configs, which this JSON file does not name: `files`.
     """
     from swflow.report import read_figures, write_report
 
@@ -180,6 +189,11 @@ def report(
         raise SwflowError(f"{output}: a report is a folder; expected a name without an ending, such as results/report")
     shown = read_figures(figures or ())
     say(f"{write_report(database, output, shown, studies=studies, single_file=single_file, draw=draw)}")
+    if prune:
+        from swflow.studies.former import SHOWN, remove_former
+
+        for path in remove_former(prune, SHOWN):
+            say(f"removed: {path}, which no study of the config names")
 
 
 @app.command()

@@ -167,6 +167,7 @@ def simulate(
     processors: int | None = None,
     scheduler: list[str] | None = None,
     plan: Path | None = None,
+    store: Path | None = None,
     known_schedule: Path | None = None,
     warm_up: str = "",
     cool_down: str = "",
@@ -193,6 +194,8 @@ def simulate(
         or NAME={JSON options}; repeatable.
     plan: Simulate the runs of this JSON file instead: `schedulers` maps names to options, `runs` maps workloads to
         names (default: all schedulers).
+    store: Keep the runs of --plan in this folder, too, and simulate only those that it does not have with the same
+        workload, options and names.
     known_schedule: Also write the schedule as SWF with a header that states all conventions.
     warm_up: Exclude the jobs submitted first from the metrics: '30 days' or '1000 jobs' (default: none).
     cool_down: Exclude the jobs submitted last from the metrics: '30 days' or '1000 jobs' (default: none).
@@ -203,8 +206,10 @@ def simulate(
     middle = Middle(warm_up, cool_down)
     workloads = [Path(name) for path in workload for name in expand(str(path))]
     if (plan or scheduler) and output is not None:
-        _simulate_all(workloads, scheduler or (), plan, output, middle)
-    elif plan is not None:
+        if store is not None and plan is None:
+            raise SwflowError("simulate: --store; expected a plan of runs: --plan FILE")
+        _simulate_all(workloads, scheduler or (), plan, output, middle, store)
+    elif plan is not None or store is not None:
         raise SwflowError("simulate: --plan; expected a folder for the runs: -o results/runs")
     elif scheduler:
         if known_schedule:
@@ -221,9 +226,15 @@ def simulate(
 
 
 def _simulate_all(
-    workloads: Sequence[Path], schedulers: Sequence[str], plan: Path | None, output: Path, middle: "Middle"
+    workloads: Sequence[Path],
+    schedulers: Sequence[str],
+    plan: Path | None,
+    output: Path,
+    middle: "Middle",
+    store: Path | None = None,
 ) -> None:
     """Simulate named schedulers, or those of a plan, and write the runs to a folder, or to one per workload."""
+    from swflow.files.store import Store
     from swflow.jobs.table import read_metadata
     from swflow.studies.runs import read_simulations, simulate_all
 
@@ -232,14 +243,19 @@ def _simulate_all(
     names = [path.stem for path in workloads]
     chosen = read_simulations(plan, names) if plan else dict.fromkeys(names, named_schedulers(schedulers))
     is_one = plan is None and len(workloads) == 1
+    kept, simulated = Store(store) if store else None, 0
     with progress_bar("simulate", sum(map(len, chosen.values()))) as advance:
         for path in workloads:
             folder = output if is_one else output / path.stem
-            simulate_all(path, chosen[path.stem], folder, middle=middle, report=lambda run: advance())
+            made = simulate_all(
+                path, chosen[path.stem], folder, middle=middle, report=lambda run: advance(), store=kept
+            )
+            simulated += len(made)
     if is_one:
         _print_metrics({name: read_metadata(output / f"{name}.parquet")["metrics"] for name in chosen[names[0]]})
     else:
-        say(f"{output}: {sum(map(len, chosen.values())):,} runs of {len(workloads):,} workloads")
+        runs = sum(map(len, chosen.values()))
+        say(f"{output}: {runs:,} runs of {len(workloads):,} workloads; {simulated:,} simulated")
 
 
 def _print_metrics(found: dict[str, dict[str, float | None]]) -> None:

@@ -17,6 +17,7 @@ from swflow.analysis.metrics import Middle, correlations, metrics, resource_metr
 from swflow.compiled.kernel import seconds_lost
 from swflow.errors import SwflowError
 from swflow.files.atomic import file_digest, is_in_the_making, read_json, write_json
+from swflow.files.store import STORE, Store, key_of
 from swflow.jobs.table import Workload, write_table
 from swflow.scheduling.options import Unchecked
 from swflow.scheduling.outcomes import with_derived
@@ -111,14 +112,16 @@ def describe_run(
     source: str | os.PathLike[str], workload: Workload, name: str, scheduler: Scheduler, middle: Middle = WHOLE
 ) -> Mapping[str, object]:
     """Return the inputs of a run of the workload in the file ``source``; ``input`` is a hash of the file."""
-    about = {
-        "workload": workload.name,
-        "scheduler": name,
-        "options": scheduler.to_dict(),
-        "machine": workload.machine.to_dict(),
-        "input": file_digest(source),
-        "source": os.fspath(source),
-    }
+    about = {"workload": workload.name, "machine": workload.machine.to_dict()}
+    return about | _inputs(source, file_digest(source), name, scheduler, middle)
+
+
+def _inputs(
+    source: str | os.PathLike[str], digest: str, name: str, scheduler: Scheduler, middle: Middle
+) -> dict[str, object]:
+    """Return all that determines a run, besides the code: the file of its workload, and the scheduler."""
+    about: dict[str, object] = {"scheduler": name, "options": scheduler.to_dict(), "input": digest}
+    about["source"] = os.fspath(source)
     return about | ({"measured": str(middle)} if str(middle) else {})
 
 
@@ -129,25 +132,41 @@ def simulate_all(
     *,
     middle: Middle = WHOLE,
     report: Callable[[str], None] = lambda run: None,
-) -> None:
+    store: Store | None = None,
+) -> list[str]:
     """
     Simulate a workload under several schedulers, and write the runs to ``{scheduler}.parquet`` in a folder.
 
-    ``schedulers`` maps names to options, as in the config. ``report`` is called after every run with its name,
-    ``workload/scheduler``. The list of the runs is written last.
+    ``schedulers`` maps names to options, as in the config. ``report`` is called after every run with the name of its
+    scheduler. The list of the runs is written last. Runs that the ``store`` has are restored, and others are kept in
+    it. Return the schedulers whose runs were simulated.
     """
-    folder = Path(folder)
+    folder, digest = Path(folder), file_digest(source)
     parsed = {name: Scheduler.of(name, options) for name, options in schedulers.items()}
-    workload = open_workload(source, columns=columns_of_run(parsed.values()))
+    about = {name: _inputs(source, digest, name, scheduler, middle) for name, scheduler in parsed.items()}
+    restored = {
+        name: kept
+        for name, inputs in about.items()
+        if store and (kept := store.restore(key_of(inputs), folder / f"{name}.parquet"))
+    }
+    missing = {name: scheduler for name, scheduler in parsed.items() if name not in restored}
+    workload = open_workload(source, columns=columns_of_run(missing.values())) if missing else None
     listed = {}
     for name, scheduler in parsed.items():
-        result, path = run(workload, scheduler, middle), folder / f"{name}.parquet"
-        write_run(result, path, describe_run(source, workload, name, scheduler, middle))
-        digest = file_digest(path)
-        path.with_name(f"{name}{DIGEST}").write_text(f"{digest}\n", encoding="utf-8")
-        listed[name] = {"digest": digest, "seconds": result.seconds}
-        report(f"{workload.name}/{name}")
+        path = folder / f"{name}.parquet"
+        if name in restored or workload is None:
+            listed[name] = restored[name]
+        else:
+            result = run(workload, scheduler, middle)
+            names = {"workload": workload.name, "machine": workload.machine.to_dict()}
+            write_run(result, path, names | about[name])
+            listed[name] = {"digest": file_digest(path), "seconds": result.seconds}
+            if store:
+                store.keep(key_of(about[name]), path, **listed[name])
+        path.with_name(f"{name}{DIGEST}").write_text(f"{listed[name]['digest']}\n", encoding="utf-8")
+        report(name)
     write_json(folder / RUNS, listed)
+    return [*missing]
 
 
 def read_simulations(path: str | os.PathLike[str], workloads: Iterable[str]) -> dict[str, dict[str, Unchecked]]:
@@ -187,7 +206,7 @@ def runs_in(path: str | os.PathLike[str]) -> dict[Path, Listed]:
     if (path / RUNS).is_file():
         return _listed(path)
     inside = [*sorted(path.glob("*.parquet")), *sorted(part for part in path.iterdir() if part.is_dir())]
-    whole = [part for part in inside if not is_in_the_making(part)]
+    whole = [part for part in inside if part.name != STORE and not is_in_the_making(part)]
     files = {file: entry for part in whole for file, entry in runs_in(part).items()}
     if not files:
         raise SwflowError(f"{path}: no runs; create one with: swflow simulate WORKLOAD -o {path}/RUN.parquet")

@@ -3,19 +3,18 @@
 import hashlib
 import json
 import os
-import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from swflow.errors import SwflowError
 from swflow.files.atomic import file_digest, write_text
-from swflow.files.fingerprint import fingerprint
-from swflow.log.catalogue import Log, is_at_hand, load_catalogue, source_of
-from swflow.names import PARENT, log_of, parent_of, split_step, steps_of, with_parents
+from swflow.files.fingerprint import PACKAGE, fingerprint
+from swflow.log.catalogue import Log, default_catalogue, is_at_hand, load_catalogue, source_of
+from swflow.names import PARENT, log_of, parent_of, replicate_of, split_step, steps_of, with_parents
 from swflow.scheduling.options import LOG
 from swflow.scheduling.scheduler import Scheduler
 from swflow.studies.plan import (
@@ -37,14 +36,10 @@ from swflow.studies.plan import (
 )
 from swflow.studies.runs import DIGEST
 
-DATABASE = Path("results/swflow.duckdb")
-SUMMARY = Path("results/swflow.json")
+#: The config of the results, with its defaults: an output of the report.
 SETTINGS = Path("results/settings.json")
 REACHED = Path("results/logs/reached.json")
 VERDICTS = Path("results/verdicts")
-
-#: The folders of results that a later config may need again: `snakemake prune` removes what the present one does not.
-FORMER = ("logs", "workloads", "models", "runs", "sweeps", "bounds")
 
 #: Figures that one job draws at most, unless a study has more of a log; a process needs a second before its first one.
 _DRAWN_TOGETHER = 3
@@ -94,6 +89,11 @@ def read_config(config: dict[str, Any], schema: str | os.PathLike[str]) -> dict[
     return full
 
 
+def offer_package() -> None:
+    """Set ``SWFLOW_PACKAGE``, the folder of this package, for the script that adds it to an environment of conda."""
+    os.environ["SWFLOW_PACKAGE"] = str(PACKAGE)
+
+
 def one_of(names: Iterable[str]) -> str:
     r"""
     Return a pattern that matches only the given names; without names it matches nothing.
@@ -125,13 +125,31 @@ class Replicates(NamedTuple):
 
 
 class Figures(NamedTuple):
-    """The figures that one job draws: their files by ending, a digest of their options, and what they depend on."""
+    """The figures that one job draws: their files by ending, the file with their options, and what they depend on."""
 
     group: str
     png: list[str]
     others: list[str]
-    digest: str
+    plan: str
     shown: Callable[[Any], list[str]]
+
+    @property
+    def rule(self) -> str:
+        """The name of the rule that draws them."""
+        return f"figures_{self.group}".replace("/", "_")
+
+
+def plan_file(name: str, content: Any) -> str:
+    """
+    Write what a job of the workflow reads of the config to a JSON file, unless it exists, and return its path.
+
+    The name contains a digest of the content, so that another content is another input of the job, which Snakemake
+    notices. A plan is never changed while a job may read it, also if another call of Snakemake reads another config.
+    """
+    path, text = Path(f"results/plans/{name}-{digest(content)}.json"), _canonical(content) + "\n"
+    if not path.is_file() or path.read_text(encoding="utf-8") != text:
+        write_text(path, text)
+    return str(path)
 
 
 @dataclass
@@ -151,13 +169,14 @@ class Workflow:
     # Snakemake calls the functions of all ready jobs in every pass of its scheduler, so slow results are kept.
     _reached: tuple[int, dict[str, str]] = field(default=(-1, {}), init=False)
     _digests: dict[str, str] = field(default_factory=dict, init=False)
+    _simulations: dict[str, str] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         own = self.config["logs"] if isinstance(self.config["logs"], dict) else {}
         if own:
             self.config["logs"] = None  # `logs` as a mapping defines logs and limits nothing
         self.own_logs: dict[str, Any] = own
-        self.catalogue: dict[str, Log] = load_catalogue([*self.config["catalogue"], own])
+        self.catalogue: dict[str, Log] = load_catalogue([*(self.config["catalogue"] or [default_catalogue()]), own])
         studies = plan_studies(self.config, self.catalogue)
         self.runs, self.sweeps, self.whatifs = studies.runs, studies.sweeps, studies.whatifs
         self.forecasts = studies.forecasts
@@ -178,12 +197,20 @@ class Workflow:
             mirror = self.config["mirror"]
             self.unsure = sorted(log for log in recorded if not is_at_hand(self.catalogue[log], mirror))
 
-    @classmethod
-    def start(cls, *arguments: Any, **options: Any) -> "Workflow":
-        """Return the plan of a call of Snakemake, after removing results that it would take for its own."""
-        plan = cls(*arguments, **options)
-        plan.drop_unrecorded()
-        return plan
+    def check_records(self) -> None:
+        """
+        Raise an error if the results are of another config, and the records of Snakemake are missing.
+
+        A copy of the results lacks the records, which are in ``.snakemake``. Without them Snakemake compares only the
+        times of files, so that it would take results of another config for current ones.
+        """
+        if any(Path(".snakemake/metadata").glob("*")) or not SETTINGS.is_file():
+            return
+        if SETTINGS.read_text(encoding="utf-8").strip() != _canonical(self._settings):
+            raise SwflowError(
+                "results: of another config, and the records of Snakemake (.snakemake) are missing, so that it cannot "
+                f"tell which are out of date; create all of them again with: rm {SETTINGS} && snakemake --forceall"
+            )
 
     def _check_files(self, workloads: Iterable[str]) -> None:
         """Raise an error if a file named by the config or a catalogue is missing."""
@@ -376,25 +403,22 @@ class Workflow:
             [name for name in names if name in self.runs],
         )
 
-    def simulated(self, workloads: Iterable[str] = ()) -> Callable[[Any], str]:
-        """
-        Return a function that returns the workloads of a job with the options of their schedulers.
+    def simulation(self, wildcards: Any) -> str:
+        """Return the file with the schedulers of a workload; a workload that no study names has all of them."""
+        return self.simulations([wildcards.workload])
 
-        Without ``workloads``, it is the one of the job. Options with their default are left out.
-        """
-        default = Scheduler().to_dict()
+    def simulations(self, workloads: Iterable[str]) -> str:
+        """Return the file with the runs of workloads and the options of their schedulers."""
         every = [*self.config["schedulers"], LOG]
-
-        def schedulers(wildcards: Any) -> str:
-            return _canonical({
-                workload: {
-                    name: {key: value for key, value in self.schedulers[name].items() if value != default.get(key, ...)}
-                    for name in self.runs.get(workload, every)
-                }
-                for workload in workloads or [wildcards.workload]
-            })  # fmt: skip
-
-        return schedulers
+        runs = {workload: self.runs.get(workload, every) for workload in workloads}
+        key = _canonical(runs)
+        if key not in self._simulations:
+            schedulers = {name: self.schedulers[name] for chosen in runs.values() for name in chosen}
+            first = next(iter(runs.values()))
+            # Workloads with the same schedulers share a file.
+            named = {} if all(chosen == first for chosen in runs.values()) else runs
+            self._simulations[key] = plan_file("simulate", {"schedulers": schedulers, "runs": named})
+        return self._simulations[key]
 
     @property
     def with_places(self) -> list[str]:
@@ -434,13 +458,13 @@ class Workflow:
         workloads = [name for name in self.runs if self.is_reached(self.logs_behind(name))]
         return [*files, *(f"results/workloads/{name}.parquet" for name in workloads)]
 
-    @property
+    @cached_property
     def figures(self) -> list[Figures]:
         """The figures, by the jobs that draw them."""
         return [
             Figures(
-                group, _figure_files(some, "png"), _figure_files(some, "svg", "json"), digest(some),
-                partial(self._shown, some),
+                group, _figure_files(some, "png"), _figure_files(some, "svg", "json"),
+                plan_file("figures", {group: some}), partial(self._shown, some),
             )
             for group, some in self._groups.items()
         ]  # fmt: skip
@@ -497,32 +521,30 @@ class Workflow:
         shown = [name for name, options in self.drawn.items() if self.is_reached(self.logs_behind(options["log"]))]
         return _figure_files(shown, *endings)
 
-    @property
-    def plans(self) -> dict[str, Any]:
-        """The contents of the JSON files in results that commands read."""
-        return {
-            # The mirror does not affect results.
-            "settings": {key: value for key, value in self.config.items() if key != "mirror"},
-            "simulations": {"schedulers": self.schedulers, "runs": self.runs},
-            "load": {
-                "files": self.loaded_files(),
-                "reached": str(REACHED) if self.unsure else None,
-                "compared": {name: one["runs"] for name, one in self.drawn.items() if one["kind"] == "difference"},
-            },
-            "figures": self._groups,
-        }
+    @cached_property
+    def settings(self) -> str:
+        """The file with the config that the report reads, without the mirror, which does not affect results."""
+        return plan_file("settings", self._settings)
 
-    def write_plans(self, prune: Iterable[str] = ()) -> None:
-        """Write the JSON files that commands read; remove figures, and files in more folders, of former configs."""
-        self.remove_former("figures", "whatif", "forecasts", *prune)
-        for name, content in self.plans.items():
-            write_text(f"results/{name}.json", _canonical(content) + "\n")
+    @property
+    def _settings(self) -> Config:
+        return {key: value for key, value in self.config.items() if key != "mirror"}
+
+    @cached_property
+    def to_load(self) -> str:
+        """The file with the files to load."""
+        compared = {name: one["runs"] for name, one in self.drawn.items() if one["kind"] == "difference"}
+        reached = str(REACHED) if self.unsure else None
+        return plan_file("load", {"files": self.loaded_files(), "reached": reached, "compared": compared})
 
     # -- results of former configs
 
-    def planned_files(self) -> set[str]:
-        """Return the files and folders that the config's jobs make in results, also those of missing logs."""
-        return {
+    @cached_property
+    def to_keep(self) -> str:
+        """The file with the files and folders that the config's jobs make in results, also those of missing logs."""
+        alone = [self.simulations([name]) for name in self.runs if replicate_of(name) is None]
+        together = [self.simulations(one.simulated) for one in self.replicates.values() if one.simulated]
+        files = {
             *(f"results/logs/{self.source(log_of(name)).name}.swf.gz" for name in self.workloads),
             *(f"results/workloads/{name}.parquet" for name in self.workloads),
             *(file for name in self.workloads if (file := self._fit_of(name))),
@@ -530,43 +552,9 @@ class Workflow:
             *(f"results/whatif/{study}/{name}.{end}" for study, name in self.whatifs for end in ("html", "csv")),
             *(f"results/forecasts/{study}/{name}.csv" for study, name in self.forecasts),
             *_figure_files(self.drawn),
-            str(REACHED),
+            *(str(REACHED), self.settings, self.to_load, *alone, *together, *(one.plan for one in self.figures)),
         }
-
-    def drop_unrecorded(self) -> None:
-        """
-        Remove results of another config for which Snakemake has no records, because it compares only their times.
-
-        A copy of the results lacks the records, which are in ``.snakemake``. Downloaded logs stay, since their entries
-        in the catalogue rarely change. Also remove the summary of a database that is missing, or that was replaced
-        after its load, which writes the summary last.
-        """
-        if SUMMARY.exists() and not (DATABASE.exists() and DATABASE.stat().st_mtime_ns <= SUMMARY.stat().st_mtime_ns):
-            SUMMARY.unlink()
-        is_recorded = any(Path(".snakemake/metadata").glob("*"))
-        if is_recorded or not SETTINGS.is_file():
-            return
-        if SETTINGS.read_text(encoding="utf-8").strip() == _canonical(self.plans["settings"]):
-            return
-        print("results: of another config, and without the records of .snakemake: made again", file=sys.stderr)
-        if self.is_dry_run():
-            return
-        downloaded = {f"results/logs/{log}.swf.gz" for log in self.recorded if self.catalogue[log].path is None}
-        for path in map(Path, {*self.planned_files(), str(SUMMARY)} - downloaded):
-            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
-
-    def remove_former(self, *folders: str) -> None:
-        """Remove the files that no study of the config names, from folders of results, and print their names."""
-        planned = self.planned_files()
-        for folder in folders:
-            for path in sorted(Path("results", folder).rglob("*"), reverse=True):
-                if path.is_dir():
-                    if not any(path.iterdir()):
-                        path.rmdir()
-                elif not planned & {str(path), str(path.parent)}:
-                    path.unlink()
-                    if not path.name.startswith("."):
-                        print(f"removed: {path}, which no study of the config names", file=sys.stderr)
+        return plan_file("keep", {"files": sorted(files)})
 
     # -- resources
 
@@ -575,14 +563,14 @@ class Workflow:
         Return the size (MB) of a job's input, estimated by the jobs of the log for files that do not exist yet.
 
         A group of jobs is submitted before most of its files exist, and Snakemake omits resources that it cannot
-        evaluate from the memory and the time of the group. The size of the database counts with its summary.
+        evaluate from the memory and the time of the group.
         """
         name = getattr(wildcards, "workload", None) or getattr(wildcards, "log", None)
         log = self.catalogue.get(log_of(name)) if name else None
         jobs = (log and (log.jobs or source_of(log, self.catalogue).jobs)) or MANY_JOBS
         size = 0.0
         for path in map(Path, input):
-            files = [*path.iterdir()] if path.is_dir() else [DATABASE if path == SUMMARY else path]
+            files = [*path.iterdir()] if path.is_dir() else [path]
             size += sum(file.stat().st_size / 1e6 if file.is_file() else jobs * MB_PER_JOB for file in files)
         return size
 
@@ -611,21 +599,6 @@ def figure_labels(file: str) -> dict[str, Any]:
     """
     path = Path(file)
     return {"category": path.parent.name, "labels": {"figure": path.stem}}
-
-
-def start_only_when_jobs_end(workflow: Any) -> None:
-    """
-    Let Snakemake's scheduler select local jobs only when a job ends.
-
-    Snakemake limits the rate of job starts, to 100 per second by default. With a limit, every pass of the scheduler
-    requests another pass one second later, in addition to those that finished jobs request. The number of passes per
-    second therefore grows with the number of finished jobs, and every pass evaluates all ready jobs. Local jobs are
-    limited by the cores. Cluster jobs, and a limit that the user set, are left as they are.
-    """
-    scheduler: Any = getattr(workflow, "scheduler", None)
-    limit = getattr(scheduler, "job_rate_limiter", None)
-    if limit is not None and workflow.local_exec and (limit.max_jobs, limit.timespan) == (100, 1):
-        scheduler.job_rate_limiter = None
 
 
 def _figure_files(names: Iterable[str], *endings: str) -> list[str]:
