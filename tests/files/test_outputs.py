@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from swflow.errors import SwflowError
-from swflow.files.atomic import atomic_path, check_output, folder_beside, write_text
+from swflow.files.atomic import atomic_path, check_output, create_once, folder_beside, write_text
 
 
 def test_the_target_of_links_is_replaced(tmp_path):
@@ -97,3 +97,22 @@ print("after")
     found = done.stdout if to == "pipe" else (tmp_path / "out").read_text().removeprefix("first\n")
     assert found == "before\ntext\nafter\n"
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_file_is_created_once(tmp_path):
+    found, barrier = [], threading.Barrier(8)
+
+    def create(number: int) -> None:
+        barrier.wait()
+        is_new = create_once(tmp_path / "a/key", f"{number}\n")
+        found.append((is_new, number, (tmp_path / "a/key").read_text()))
+
+    threads = [threading.Thread(target=create, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    (winner,) = [number for is_new, number, _ in found if is_new]
+    assert {text for *_, text in found} == {f"{winner}\n"} and len(found) == 8
+    assert (tmp_path / "a/key").stat().st_mode & 0o777 == 0o600
+    assert [path.name for path in (tmp_path / "a").iterdir()] == ["key"]

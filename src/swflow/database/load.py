@@ -162,7 +162,7 @@ def _log_of(database: Path) -> Path:
 
 def _finish_log(database: Path) -> None:
     """
-    Write the changes of ``swflow sql --write`` that are beside an existing database into it.
+    Write the changes of ``swflow sql --write`` that are in a file next to an existing database into it.
 
     A new file of the same name would otherwise be opened with changes of the old one. A file that is not a database
     is replaced.
@@ -174,13 +174,15 @@ def _finish_log(database: Path) -> None:
             connection.execute("CHECKPOINT")
         left = _log_of(database).exists()
     except duckdb.Error as error:
-        raise SwflowError(f"{database}: changes beside it cannot be written into it ({reason_of(error)})") from None
+        raise SwflowError(
+            f"{database}: the changes in its .wal file cannot be written into it ({reason_of(error)})"
+        ) from None
     if left:
         raise SwflowError(f"{_log_of(database)}: another process changes the database; expected none; load again later")
 
 
 def _check_written(database: Path, counts: Mapping[str, int]) -> None:
-    """Raise an error unless a closed database is whole: no changes beside it, and the same rows when it is reopened."""
+    """Raise an error unless a closed database is whole: no .wal file, and the same rows when it is reopened."""
     is_whole = not _log_of(database).exists()
     if is_whole:
         with open_database(database, read_only=True) as connection:

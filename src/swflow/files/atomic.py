@@ -173,6 +173,27 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
+def create_once(path: str | os.PathLike[str], text: str) -> bool:
+    """
+    Create a file that only the user can read; return whether it is new.
+
+    If several processes create it at once, one of them does, and the file is complete when the others return. Raise
+    `OSError` if it cannot be created.
+    """
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=_temporary_of(target).name)  # mode 0600
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(target).hardlink_to(temporary)
+    except FileExistsError:
+        return False
+    finally:
+        Path(temporary).unlink()
+    return True
+
+
 def write_json(path: str | os.PathLike[str], content: Any) -> None:
     """Write a small JSON file atomically, with sorted keys."""
     write_text(path, json.dumps(content, indent=1, sort_keys=True) + "\n")

@@ -33,8 +33,8 @@ def cache_home() -> Path | None:
     """
     Return the folder of the cache: ``SWFLOW_CACHE``, by default ``~/.cache/swflow``; None if there is no home folder.
 
-    The folder belongs to the user and nobody else can write to it. Each kind of content has a folder in it that only
-    the user can read.
+    The folder belongs to the user, and other users cannot write to it. Each kind of content has a folder in it that
+    only the user can read.
     """
     named = os.environ.get("SWFLOW_CACHE")
     if named:
@@ -130,7 +130,7 @@ def _opened(folder: str, create: bool = False) -> Iterator[int]:
     """
     Provide the descriptor of a folder of the cache that only the user can read; raise `OSError` if there is none.
 
-    Files are opened relative to it, so that nobody can exchange the folder after it was checked.
+    Files are opened relative to it, so that no user can exchange the folder after it was checked.
     """
     home = cache_home()
     if home is None:

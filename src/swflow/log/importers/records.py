@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError
-from swflow.files.atomic import atomic_path
+from swflow.files.atomic import create_once
 from swflow.jobs.table import IMPORTED_COLUMNS, SWF_FIELDS, Entry, conformed
 from swflow.log.imported import NAME_KEYS, write_log
 from swflow.log.site import Partition, busiest, partitions_of, with_sizes
@@ -355,17 +355,13 @@ def read_key(path: str | os.PathLike[str] | None) -> tuple[bytes, Path, bool]:
     """
     path = Path(path or DEFAULT_KEY).expanduser()
     try:
-        if not path.exists():
-            with atomic_path(path) as temporary:
-                temporary.touch(mode=0o600)
-                temporary.write_text(secrets.token_hex(32) + "\n")
-            return path.read_bytes().strip(), path, True
+        is_new = not path.exists() and create_once(path, secrets.token_hex(32) + "\n")
         key = path.read_bytes().strip()
     except OSError as error:
         raise SwflowError(f"{path}: the key cannot be read or written ({error.strerror}); name a file: --key") from None
     if len(key) < 16:
         raise SwflowError(f"{path}: must have at least 16 characters; delete the file to create a new key")
-    return key, path, False
+    return key, path, is_new
 
 
 def unix_seconds(times: pl.Series, time_zone: str) -> tuple[pl.Series, pl.Series]:

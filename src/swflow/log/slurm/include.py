@@ -15,7 +15,7 @@ class Includes:
     The files that a slurm.conf includes.
 
     The file of an absolute path, which is that on the cluster, is searched next to slurm.conf, too. Links out of the
-    folder, hidden files, and what is no regular file are refused.
+    folder, hidden files and special files are refused.
     """
 
     def __init__(self, conf: Path) -> None:
