@@ -80,8 +80,8 @@ def _history(value: Any, where: str) -> None:
         text(_mapping(entry, at).get("stage"), f"{at}: stage")
         for key in ("read", "kept"):
             whole_number(entry.get(key), f"{at}: {key}")
-        for key in ("removed", "notes"):
-            _counts(entry.get(key) or {}, f"{at}: {key}")
+        _counts(entry.get("removed"), f"{at}: removed")
+        _counts(entry.get("notes") or {}, f"{at}: notes")
         for key in ("machine_from", "format", "source", "model"):
             if entry.get(key) is not None:
                 text(entry[key], f"{at}: {key}")
