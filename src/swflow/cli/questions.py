@@ -2,9 +2,7 @@
 
 import json
 import shlex
-import shutil
 import sys
-import textwrap
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,6 +17,7 @@ from swflow.cli.options import OUTPUT, AnyLog, MachineSize, Outputs
 from swflow.cli.terminal import (
     check_ending,
     finish_progress,
+    print_lines,
     print_table,
     read_units,
     say,
@@ -186,30 +185,17 @@ def _print_answer(question: Any) -> None:
     """Print the sentences, tables, caveats and next steps of a what-if."""
     from swflow.studies import answer as answers
 
-    _print_lines(answers.sentences(question))
+    print_lines(answers.sentences(question))
     for number, table in enumerate(answers.tables(question)):
         if number or len(question.variants) > 1:
             typer.echo()
         typer.echo(table.title)
         print_table(table.columns, table.rows)
     typer.echo()
-    _print_lines([answers.fidelity_in_words(question)])
-    _print_lines(answers.caveats(question))
-    _print_lines(answers.schedulers_in_words(question), "Schedulers: ")
-    _print_lines(answers.next_steps(question), "Next: ")
-
-
-def _print_lines(lines: list[str], heading: str = "") -> None:
-    """Print lines as wrapped text; the first line follows a heading, the others are below it."""
-    finish_progress()
-    width = min(shutil.get_terminal_size((100, 24)).columns, 120)
-    for number, line in enumerate(lines):
-        indent = " " * len(heading)
-        wrapped = textwrap.fill(
-            line, width, initial_indent=indent if number else heading, subsequent_indent=indent,
-            break_on_hyphens=False, break_long_words=False,
-        )  # fmt: skip
-        typer.echo(wrapped)
+    print_lines([answers.fidelity_in_words(question)])
+    print_lines(answers.caveats(question))
+    print_lines(answers.schedulers_in_words(question), "Schedulers: ")
+    print_lines(answers.next_steps(question), "Next: ")
 
 
 @app.command()

@@ -11,12 +11,13 @@ import duckdb
 import numpy as np
 import polars as pl
 
+from swflow.analysis.classes import with_size_class
 from swflow.analysis.heatmap import LOAD_BINS
 from swflow.analysis.moldable import CHECKED, Curves, model_checks
 from swflow.errors import SwflowError
 from swflow.figures.parts import TIME_TICKS, FigureData, Spec, beside, finished_figure, layered, log_axis, rounded, tip
 from swflow.figures.request import Request, frame, in_jobs
-from swflow.figures.runs import INTERVALS, RUN_TIME_BOUND, with_run_time_class, with_size_class, with_user
+from swflow.figures.runs import INTERVALS, RUN_TIME_BOUND, with_run_time_class, with_user
 from swflow.figures.styles import BLUE, ORANGE, RUN_COLOURS, VERMILION
 from swflow.workload.models.repetition import repetition_histogram
 
