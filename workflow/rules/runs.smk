@@ -1,6 +1,6 @@
 # From workloads to runs. One job simulates all schedulers of a workload, into a folder with a file per scheduler. One
 # job scales a workload with all settings of a sweep and keeps the metrics. One job answers what-if questions. One job
-# computes the lower bounds of a workload.
+# computes the lower bounds of a workload, one divides the waits of its runs by their reasons.
 rule simulate:
     input:
         "results/workloads/{workload}.parquet",
@@ -167,3 +167,24 @@ rule bound:
         "bound {wildcards.workload}"
     shell:
         "swflow bound {input} -o {output} 2>&1 | tee {log}"
+
+
+rule why:
+    input:
+        workload="results/workloads/{workload}.parquet",
+        runs="results/runs/{workload}",
+    output:
+        "results/wait_reasons/{workload}.parquet",
+    params:
+        code=fingerprint("why"),
+    log:
+        "results/log/why/{workload}.log",
+    benchmark:
+        "results/benchmark/why/{workload}.tsv"
+    resources:
+        mem_mb=plan.memory(400, 100),
+        runtime=plan.minutes(5, 2),
+    message:
+        "why {wildcards.workload}"
+    shell:
+        "swflow why {input.workload} --run {input.runs} -o {output} 2>&1 | tee {log}"

@@ -18,7 +18,7 @@ from swflow.cli.terminal import (
     say_removed,
     tracked,
 )
-from swflow.errors import SwflowError
+from swflow.errors import SwflowError, UnsupportedError
 
 if TYPE_CHECKING:
     from swflow.jobs.table import Workload
@@ -40,7 +40,7 @@ def why(
     output: Annotated[Path | None, Option("--output", "-o")] = None,
 ) -> None:
     """
-    Divide every wait by its reasons: why do jobs wait?
+    Divide every wait by its reasons.
 
     A job waits because it is not eligible yet, because of a limit, because the machine has no room for it (also because
     of maintenance or fragmentation), or because of the order: others are served first, or the room is reserved.
@@ -149,7 +149,12 @@ def _of_runs(workload: "Workload", log: Path, paths: list[Path]) -> "list[Why]":
             raise SwflowError(f"--run {file}: simulated on another version of {log}; simulate it again")
         scheduler = Scheduler.of(notes["scheduler"], notes["options"])
         outcomes = pl.read_parquet(file, glob=False)
-        found.append(divided(workload, scheduler, notes["scheduler"], outcomes=outcomes))
+        try:
+            found.append(divided(workload, scheduler, notes["scheduler"], outcomes=outcomes))
+        except UnsupportedError as error:
+            say(f"{file}: left out: {error}")
+    if not found:
+        raise SwflowError("--run: no run whose waits can be divided; give others")
     return found
 
 

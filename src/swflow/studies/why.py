@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import polars as pl
 
 from swflow.analysis.classes import with_size_class
-from swflow.analysis.reasons import PARTS, REASONS, Reasons, wait_reasons
+from swflow.analysis.reasons import OF_ROOM, PARTS, REASONS, Reasons, wait_reasons
 from swflow.errors import SwflowError, suggest
 from swflow.jobs.table import Workload
 from swflow.log.imported import names_of
@@ -102,14 +103,13 @@ class Why:
         if not total or not total["wait"]:
             return [f"On {self.workload.name}, no job waits {where}."]
         unit = unit_of(total["wait"])
-        said = [f"On {self.workload.name}, jobs wait {unit.of(total['wait'])} on average {where}: {_in_words(total)}."]
+        said = [f"On {self.workload.name}, jobs wait {unit.of(total['wait'])} on average {where}: {in_words(total)}."]
         sizes = self.by("size").filter(pl.col("jobs") >= MANY * self.table.height)
         if sizes.height > 1:
             longest = sizes.sort("wait", descending=True).row(0, named=True)
             unit = unit_of(longest["wait"])
             said.append(
-                f"Jobs of {_processors(longest['name'])} wait longest, {unit.of(longest['wait'])}: "
-                f"{_in_words(longest)}."
+                f"Jobs of {_processors(longest['name'])} wait longest, {unit.of(longest['wait'])}: {in_words(longest)}."
             )
         if total["limit"]:
             said.append("More processors cannot shorten the part that limits make.")
@@ -123,12 +123,20 @@ def _processors(name: str) -> str:
     return f"{name} processor{'s' * (name != '1')}"
 
 
-def _in_words(means: Mapping[str, float | None]) -> str:
-    """Return the shares of the reasons of a mean wait, without those of 0."""
+def in_words(means: Mapping[str, Any]) -> str:
+    """
+    Return the shares of the reasons of a mean wait, without those of 0.
+
+    Examples
+    --------
+    >>> reasons = {"eligibility": 0.0, "limit": None, "room": 60.0, "order": 40.0, "latency": 0.0}
+    >>> in_words({"wait": 100.0, "fragmentation": None, "drain": 25.0, **reasons})
+    '60 % no room (of it 25 % drain) and 40 % order'
+    """
     wait = means["wait"] or 1.0
     shares = {part: (means[part] or 0.0) / wait for part in PARTS}
     said = [f"{share_of(share)} {WORDS[part]}" for part, share in shares.items() if share >= 0.0005]
-    of_room = {part: (means[part] or 0.0) / wait for part in ("fragmentation", "drain")}
+    of_room = {part: (means[part] or 0.0) / wait for part in OF_ROOM}
     inside = [f"{share_of(share)} {part}" for part, share in of_room.items() if share >= 0.0005]
     text = listed(said)
     return text.replace("no room", f"no room (of it {listed(inside)})") if inside else text

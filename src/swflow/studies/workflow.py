@@ -44,7 +44,7 @@ REACHED = Path("results/logs/reached.json")
 VERDICTS = Path("results/verdicts")
 
 #: The folders of results that a later config may need again: `snakemake prune` removes what the present one does not.
-FORMER = ("logs", "workloads", "models", "runs", "sweeps", "bounds")
+FORMER = ("logs", "workloads", "models", "runs", "sweeps", "bounds", "wait_reasons")
 
 #: Figures that one job draws at most, unless a study has more of a log; a process needs a second before its first one.
 _DRAWN_TOGETHER = 3
@@ -162,6 +162,7 @@ class Workflow:
         self.runs, self.sweeps, self.whatifs = studies.runs, studies.sweeps, studies.whatifs
         self.forecasts = studies.forecasts
         self.bounds, self.drawn, workloads = studies.bounds, studies.figures, studies.workloads
+        self.reasons = studies.reasons
         #: All workloads that the studies need, those that others are made from included.
         self.workloads = with_parents(
             source for name in workloads for source in sources_behind(name, self.config["steps"])
@@ -426,6 +427,8 @@ class Workflow:
             add(f"results/forecasts/{study}/{name}.parquet", name)
         for name in self.bounds:
             add(f"results/bounds/{name}.parquet", name)
+        for name in self.reasons:
+            add(f"results/wait_reasons/{name}.parquet", name)
         return files
 
     def loaded(self, wildcards: Any) -> list[str]:
