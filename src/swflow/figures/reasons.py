@@ -24,6 +24,9 @@ PARTS: dict[str, tuple[str, str, str]] = {
     "latency": ("latency", BLACK, "latency"),
 }
 
+#: The titles of the panels, which narrow pages show below each other.
+TITLES = {"processors": "processors", "submitted": "day of submission", "user": "user"}
+
 #: Hours of the week in one bar.
 HOURS = 3
 
@@ -33,7 +36,7 @@ CAPTION = (
 )
 
 #: Width and height of a panel, pixels.
-_PANEL = (250, 170)
+_PANEL = (218, 170)
 
 
 def draw_reasons(request: Request) -> Spec:
@@ -101,20 +104,20 @@ def _row(data: FigureData, name: str, classes: dict[str, pl.DataFrame], parts: l
     scale = alt.Scale(domain=names, range=[PARTS[part][1] for part in parts])
     panels: list[Any] = []
     for words, table in classes.items():
-        order = table["class"].to_list()
+        order, subject = table["class"].to_list(), f"{TITLES[words]}, {name}"
         drawn = [
             {"c": row["class"], "p": PARTS[part][2], "o": place, "s": float(f"{row[part]:.4g}"), "n": row["jobs"]}
             for row in table.iter_rows(named=True)
             for place, part in enumerate(parts)
         ]
         key = alt.Legend(title=None, orient="top", columns=4, labelLimit=200) if first and not panels else None
-        title = alt.Axis(title=f"mean wait, {name}" if not panels else None, **time_axis(0.0, top))
+        title = alt.Axis(title="mean wait" if not panels else None, **time_axis(0.0, top))
         chart = (
             alt.Chart(data.add(drawn))
             .transform_calculate(t=human_time("datum.s"))
             .mark_bar()
             .encode(
-                x=_hours() if words == "submitted" else _classes(words, order),
+                x=_hours(subject) if words == "submitted" else _classes(subject, order),
                 y=alt.Y("s:Q", stack="zero", scale=alt.Scale(domain=[0.0, top], nice=False), axis=title),
                 color=alt.Color("p:N", scale=scale, legend=key),
                 order=alt.Order("o:Q"),
@@ -129,10 +132,10 @@ def _classes(words: str, order: list[str]) -> alt.X:
     return alt.X("c:N", sort=order, axis=alt.Axis(title=words, labelAngle=-40, labelOverlap=False))
 
 
-def _hours() -> alt.X:
+def _hours(words: str) -> alt.X:
     """Return the axis of the hours of a week, with a label at the noon of each day."""
     days = ", ".join(f"'{day}'" for day in ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"))
     label = f"[{days}][floor(datum.value / 24)]"
     first = list(range(12, 168, 24))
-    axis = alt.Axis(title="day of submission", values=first, labelExpr=label, labelAngle=0, ticks=False, grid=False)
+    axis = alt.Axis(title=words, values=first, labelExpr=label, labelAngle=0, ticks=False, grid=False)
     return alt.X("c:O", axis=axis, scale=alt.Scale(domain=list(range(0, 168, HOURS))))

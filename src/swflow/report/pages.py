@@ -231,7 +231,7 @@ def _reasons_section(source: Source, study: Study, scope: Scope) -> Section:
             wait = sum(means[part] for part in PARTS)
             if wait:
                 words = in_words({"wait": wait, **means})
-                said.append(f"{run['workload']} under {run['scheduler']}: {duration(wait)} on average, {words}.")
+                said.append(f"Under {run['run']}, jobs wait {duration(wait)} on average: {words}.")
     return Section("Why jobs wait", " ".join(said[:MOST_SAID]), [*blocks, *source.tables(["reasons"], scope)])
 
 
