@@ -10,12 +10,14 @@ import pytest
 
 import naive_reasons as naive
 from swflow.analysis.reasons import PARTS, REASONS, wait_reasons
+from swflow.analysis.waiting import NO_LIMIT
 from swflow.errors import SwflowError
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload, sort_jobs
 from swflow.scheduling.problem import prepare
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
+from swflow.scheduling.state.accounts import UNLIMITED
 
 #: The reasons that the twin computes; eligibility is before.
 DIVIDED = REASONS[1:]
@@ -60,6 +62,10 @@ def test_limit_comes_before_room() -> None:
     jobs = [job(0, 10, 2, user_id=1), job(0, 5, 2, user_id=2), job(1, 5, 2, user_id=1)]
     found = divided(workload(jobs, 4), limits={"user": {"jobs": 1}}, backfill="easy")
     assert found[3] == {"limit": 9.0}
+
+
+def test_missing_limits_are_those_of_the_scheduler() -> None:
+    assert NO_LIMIT == UNLIMITED
 
 
 def test_limits_of_processor_minutes_are_stated() -> None:

@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from swflow.analysis.waiting import Waiting, divide
+from swflow.analysis.waiting import NO_LIMIT, Waiting, divide
 from swflow.errors import SwflowError, UnsupportedError
 from swflow.jobs.table import Workload
 from swflow.scheduling.problem import Machine, Problem, prepare
 from swflow.scheduling.scheduler import LOG, Scheduler
-from swflow.scheduling.state.accounts import UNLIMITED
 
 #: The parts of a wait, in the order in which a second is given to the first that applies.
 PARTS = ("eligibility", "limit", "room", "order", "latency")
@@ -120,7 +119,7 @@ def _unknown(outcomes: pl.DataFrame, problem: Problem | None, simulated: bool) -
     found, policy = {}, problem.policy
     if not simulated and not any(machine.limits is not None for machine in problem.machines):
         found["limit"] = "the limits of the scheduler are not given"
-    if any(machine.limits is not None and (machine.limits[:, 2] < UNLIMITED).any() for machine in problem.machines):
+    if any(machine.limits is not None and (machine.limits[:, 2] < NO_LIMIT).any() for machine in problem.machines):
         found["limit"] = "limits of processor-minutes are not computed after the fact"
     if problem.nodes is not None:
         found["fragmentation"] = "the nodes of jobs are not recorded"
