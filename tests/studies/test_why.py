@@ -14,6 +14,8 @@ from swflow.files.query import query
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
 from swflow.scheduling.scheduler import Scheduler
+from swflow.studies.variants import variants
+from swflow.studies.whatif import ask
 from swflow.studies.why import GROUPS, as_table, why
 
 #: Job, submission, wait, run time, processors, user.
@@ -72,7 +74,7 @@ def test_limit_of_the_recorded_schedule(log: Path, capfd: pytest.CaptureFixture[
     rows = {row["job_id"]: row for row in pl.read_csv("w.csv").iter_rows(named=True)}
     assert rows[3]["limit"] == 10
     assert rows[2]["limit"] == 90
-    assert "More processors cannot shorten the part that limits make." in capfd.readouterr().out
+    assert "More processors would not have started jobs that were at a limit." in capfd.readouterr().out
 
 
 def test_reasons_of_runs_are_loaded(log: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -118,3 +120,20 @@ def test_public_function(log: Path) -> None:
     easy = Scheduler(backfill="easy")
     assert swflow.why(workload, easy).table.equals(swflow.why(workload, easy, swflow.simulate(workload, easy)).table)
     assert set(swflow.why(workload).unknown) == {"limit", "fragmentation", "drain"}
+
+
+def test_whatif_shows_what_a_change_does_to_each_part(log: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """User 7 may run one job: with more processors, job 2 no longer waits for room, but still for job 1."""
+    limited = "mine: {backfill: easy, limits: {user: {jobs: 1}}}"
+    assert call("whatif", log, "--scheduler", limited, "--processors", "+8", "--why", "-o", "w.html") == 0
+    out = capfd.readouterr().out
+    assert "Limits make " in out
+    found = ask(
+        swflow.open_workload(log),
+        variants({"mine": {"backfill": "easy", "limits": {"user": {"jobs": 1}}}}, processors=["+8"]),
+        reasons=True,
+    ).reasons
+    now, then = found["mine"], found["mine, processors +8"]
+    assert now["limit"] == then["limit"] == 36.0  # 90 s of job 2 and 90 s of job 4, of 5 jobs
+    assert now["room"] > then["room"] == 0
+    assert "Mean wait by reason" in Path("w.html").read_text() and "Mean wait by reason" in out

@@ -85,6 +85,7 @@ def whatif(
     arrivals: list[float] | None = None,
     run_times: list[float] | None = None,
     by: list[str] | None = None,
+    why: bool = False,
     machine: MachineSize = None,
     partition: PartitionSizes = None,
     machine_resource: MachineResources = None,
@@ -126,6 +127,7 @@ def whatif(
     run_times: Also multiply all run times by this factor; repeatable.
     by: Also compare mean waits by user, group, qos or class (narrow or wide, short or long); partitions are compared if
         there are several; repeatable.
+    why: Also divide the mean waits by their reasons: limits, no room, order (see: swflow why).
     as_json: Print the answer as JSON.
     study: The study that the answer belongs to in the database.
     """
@@ -157,7 +159,7 @@ def whatif(
     say_removed(site.workload)
     doubts = say_doubts(site.workload)
     groups = [*(["partition"] if len(site.partitions) > 1 else []), *(by or ())]
-    answer = ask(site.workload, chosen, by=groups, progress=partial(tracked, "whatif"))
+    answer = ask(site.workload, chosen, by=groups, reasons=why, progress=partial(tracked, "whatif"))
     question = answers.Question(site, chosen, answer, str(log), doubts)
     if as_json:
         finish_progress()

@@ -13,7 +13,7 @@ from swflow.jobs.table import Workload
 from swflow.log.imported import names_of
 from swflow.scheduling.scheduler import LOG, Scheduler
 from swflow.scheduling.simulate import simulate
-from swflow.studies.wording import listed, share_of, unit_of
+from swflow.studies.wording import Unit, listed, share_of, unit_of
 
 #: The groups by which waits can be compared, and their columns; sizes are classes of processors.
 GROUPS: dict[str, str] = {
@@ -112,7 +112,7 @@ class Why:
                 f"Jobs of {_processors(longest['name'])} wait longest, {unit.of(longest['wait'])}: {in_words(longest)}."
             )
         if total["limit"]:
-            said.append("More processors cannot shorten the part that limits make.")
+            said.append("More processors would not have started jobs that were at a limit.")
         if self.unknown:
             causes = [f"{name} ({cause})" for name, cause in self.unknown.items()]
             said.append(f"Unknown, and therefore in other parts, mostly in order: {listed(causes)}.")
@@ -185,3 +185,41 @@ def rows_of(means: pl.DataFrame, unknown: Mapping[str, str]) -> list[list[object
         shares = ["?" if name in unknown else share_of(row[name] / wait) if wait else "" for name in REASONS]
         rows.append([row["name"], row["jobs"], unit_of(wait).of(wait), *shares])
     return rows
+
+
+def parts_of_variants(
+    means: Mapping[str, Mapping[str, float | None]],
+) -> tuple[str, list[str], list[list[str]]]:
+    """
+    Return the title, the columns and the rows of a table of the mean wait and its parts, one row per variant.
+
+    Parts that are 0 under all variants are left out; a value that is unknown is shown as a question mark.
+    """
+    unit = unit_of(*(of["wait"] for of in means.values()))
+    names = [name for name in REASONS if any(of[name] is None or of[name] for of in means.values())]
+    rows = [
+        [variant, unit.number(of["wait"] or 0.0), *(_number(unit, of[name]) for name in names)]
+        for variant, of in means.items()
+    ]
+    return f"Mean wait by reason, {unit.name}", ["", "wait", *names], rows
+
+
+def _number(unit: Unit, value: float | None) -> str:
+    return "?" if value is None else unit.number(value)
+
+
+def limits_in_words(means: Mapping[str, float | None]) -> str:
+    """
+    Return how much of the mean wait limits make, and what that means for more nodes; empty if it is 0 or unknown.
+
+    Examples
+    --------
+    >>> limits_in_words({"wait": 600.0, "limit": 240.0})
+    'Limits make 40 % of the mean wait now: more processors would not have started jobs at these times.'
+    """
+    limit, wait = means["limit"], means["wait"]
+    if not limit or not wait:
+        return ""
+    return (
+        f"Limits make {share_of(limit / wait)} of the mean wait now: more processors or nodes cannot shorten this part."
+    )
