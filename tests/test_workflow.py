@@ -507,7 +507,12 @@ def test_local_logs_in_the_config(tmp_path):
 
 def test_a_policy_added_by_one_line_is_ranked(tmp_path):
     """A leaderboard of a synthetic log: bounds, ranks, and a further scheduler in a config of its own."""
-    study = {"logs": ["toy"], "bounds": True, "runs": [{"workloads": ["{log}"], "schedulers": "all"}]}
+    study = {
+        "logs": ["toy"],
+        "bounds": True,
+        "wait_reasons": True,
+        "runs": [{"workloads": ["{log}"], "schedulers": "all"}],
+    }
     schedulers = {"fcfs": {"backfill": "none"}, "easy": {"backfill": "easy"}}
     config = {"catalogue": ["config/toys.yaml"], "schedulers": schedulers, "studies": {"leaderboard": study}}
     project = Project(tmp_path / "ranked", config)
@@ -517,6 +522,8 @@ def test_a_policy_added_by_one_line_is_ranked(tmp_path):
     assert project.sql(ranked) == [("easy",), ("fcfs",)]
     assert project.sql("SELECT count(*) FROM bounds WHERE workload = 'toy'") == [(6,)]
     assert project.sql("SELECT count(*), min(gap) >= -1e-9 FROM gaps") == [(12, True)]
+    reasons = 'SELECT run, count(*), sum("order") > 0 FROM wait_reasons GROUP BY run ORDER BY run'
+    assert project.sql(reasons) == [("toy/easy", 400, True), ("toy/fcfs", 400, True)]
     (project.folder / "config/mine.yaml").write_text("schedulers:\n  mine: {order: estimate, backfill: easy}\n")
     both = ("--configfile", "config/config.yaml", "config/mine.yaml")
     planned = project.run("-n", *both)

@@ -15,7 +15,7 @@ Examples
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from swflow.api import draw, metrics, query, whatif
+    from swflow.api import draw, metrics, query, whatif, why
     from swflow.database.load import load
     from swflow.jobs.machine import Machine
     from swflow.jobs.table import Workload
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "Machine", "Scheduler", "Workload", "clean", "draw", "generate", "load", "metrics", "open_workload", "query",
-    "read_swf", "simulate", "whatif",
+    "read_swf", "simulate", "whatif", "why",
 ]  # fmt: skip
 
 #: Modules of the names that are imported on first use, each with the name that it has there.
@@ -47,6 +47,7 @@ HOMES = {
     "read_swf": "swflow.log.swf:read_swf",
     "simulate": "swflow.scheduling.simulate:simulate",
     "whatif": "swflow.api:whatif",
+    "why": "swflow.api:why",
 }
 
 

@@ -10,6 +10,8 @@ from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
 
 if TYPE_CHECKING:
+    from swflow.analysis.reasons import Reasons
+    from swflow.scheduling.scheduler import Scheduler
     from swflow.studies.whatif import Answer
 
 
@@ -186,3 +188,42 @@ def whatif(
         named, processors=processors, nodes=nodes, estimates=estimates, arrivals=arrivals, run_times=run_times
     )
     return ask(workload, chosen)
+
+
+def why(workload: Workload, scheduler: "Scheduler | None" = None, outcomes: pl.DataFrame | None = None) -> "Reasons":
+    """
+    Divide the wait of each job by its reasons.
+
+    Parameters
+    ----------
+    workload : Workload
+        The jobs and the machine.
+    scheduler : Scheduler, optional
+        Simulate this scheduler; default: the recorded schedule.
+    outcomes : polars.DataFrame, optional
+        Instead of a simulation, what `simulate` returned for this scheduler.
+
+    Returns
+    -------
+    Reasons
+        ``table`` has one row per job: ``job_id``, and the seconds of ``eligibility``, ``limit``, ``room``,
+        ``fragmentation`` and ``drain`` (parts of room), ``order`` and ``latency``. ``unknown`` names the reasons that
+        cannot be computed, with the cause; they are null.
+
+    Raises
+    ------
+    SwflowError
+        If the workload cannot be simulated, or no wait is recorded.
+
+    Examples
+    --------
+    >>> import swflow
+    >>> found = swflow.why(swflow.generate(jobs=300, processors=64), swflow.Scheduler(backfill="easy"))
+    >>> found.table.height, found.unknown
+    (300, {})
+    """
+    from swflow.scheduling.scheduler import LOG, Scheduler
+    from swflow.studies.why import why as divided
+
+    found = divided(workload, scheduler or Scheduler(order=LOG), "", outcomes=outcomes)
+    return found.reasons

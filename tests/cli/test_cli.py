@@ -133,7 +133,7 @@ def test_lenient_cleaning_counts_malformed_lines(log, capfd):
     "command",
     [
         "", "fetch", "clean", "select", "machine", "memory", "moldable", "model", "scale", "intensify", "adjust",
-        "sweep", "generate lublin", "import sacct", "import pbs", "import gwf", "import csv", "check", "whatif",
+        "sweep", "generate lublin", "import sacct", "import pbs", "import gwf", "import csv", "check", "whatif", "why",
         "forecast", "fidelity", "calibrate", "export", "simulate", "load", "figure", "figures", "report", "sql",
     ],
 )  # fmt: skip

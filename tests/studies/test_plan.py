@@ -53,6 +53,12 @@ def test_all_stands_for_every_scheduler_of_the_config():
     assert plan_studies(CONFIG, ["A", "B"]).bounds == []
 
 
+def test_reasons_of_waits_are_those_of_studies_that_want_them():
+    plan = plan_studies(changed(wait_reasons=True), ["A", "B"])
+    assert plan.reasons == sorted(plan.runs)
+    assert plan_studies(CONFIG, ["A", "B"]).reasons == []
+
+
 def test_the_leaderboard_has_every_order_of_the_policies_under_easy_and_conservative_backfilling():
     paths = (ROOT / f"config/{name}.yaml" for name in ("policies", "leaderboard"))
     policies, ranked = (yaml.safe_load(path.read_text()) for path in paths)

@@ -1,7 +1,7 @@
 # From workloads to runs. One job brings the runs of a workload under all its schedulers into a folder. The store keeps
 # every run under a key of its workload, its options and the code, so the job simulates only those that the store lacks. One
 # job scales a workload with all settings of a sweep and keeps the metrics. One job answers what-if questions. One job
-# computes the lower bounds of a workload.
+# computes the lower bounds of a workload, one divides the waits of its runs by their reasons.
 rule simulate:
     input:
         workload="results/workloads/{workload}.parquet",
@@ -181,3 +181,26 @@ rule bound:
         "bound {wildcards.workload}"
     shell:
         "swflow bound {input} -o {output} 2>&1 | tee {log}"
+
+
+rule why:
+    input:
+        workload="results/workloads/{workload}.parquet",
+        runs="results/runs/{workload}",
+    output:
+        "results/wait_reasons/{workload}.parquet",
+    log:
+        "results/log/why/{workload}.log",
+    benchmark:
+        "results/benchmark/why/{workload}.tsv"
+    conda:
+        ENVIRONMENT
+    resources:
+        mem_mb=plan.memory(400, 100),
+        runtime=plan.minutes(5, 2),
+    params:
+        code=fingerprint("why"),
+    message:
+        "why {wildcards.workload}"
+    shell:
+        "swflow why {input.workload} --run {input.runs} -o {output} 2>&1 | tee {log}"

@@ -22,6 +22,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "fidelity": "questions",
         "calibrate": "questions",
         "whatif": "questions",
+        "why": "waits",
         "forecast": "forecast",
         "power": "questions",
     },
@@ -118,6 +119,7 @@ VALUES: dict[str, Iterable[str] | Callable[[], Iterable[str]]] = {
     "generate_lublin.estimates": ("tsafrir", "exact"),
     "forecast.method": ("past", "simulation", "best"),
     "whatif.estimates": ("perfect",),
+    "why.by": _values_of("swflow.studies.why", "GROUPS"),
     "export.estimates": ("raise", "kill"),
 }
 

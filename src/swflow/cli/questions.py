@@ -2,9 +2,7 @@
 
 import json
 import shlex
-import shutil
 import sys
-import textwrap
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,6 +17,7 @@ from swflow.cli.options import OUTPUT, AnyLog, MachineSize, Outputs
 from swflow.cli.terminal import (
     check_ending,
     finish_progress,
+    print_lines,
     print_table,
     read_units,
     say,
@@ -86,6 +85,7 @@ def whatif(
     arrivals: list[float] | None = None,
     run_times: list[float] | None = None,
     by: list[str] | None = None,
+    why: bool = False,
     machine: MachineSize = None,
     partition: PartitionSizes = None,
     machine_resource: MachineResources = None,
@@ -127,6 +127,7 @@ def whatif(
     run_times: Also multiply all run times by this factor; repeatable.
     by: Also compare mean waits by user, group, qos or class (narrow or wide, short or long); partitions are compared if
         there are several; repeatable.
+    why: Also divide the mean waits by their reasons: limits, no room, order (see: swflow why).
     as_json: Print the answer as JSON.
     study: The study that the answer belongs to in the database.
     """
@@ -158,7 +159,7 @@ def whatif(
     say_removed(site.workload)
     doubts = say_doubts(site.workload)
     groups = [*(["partition"] if len(site.partitions) > 1 else []), *(by or ())]
-    answer = ask(site.workload, chosen, by=groups, progress=partial(tracked, "whatif"))
+    answer = ask(site.workload, chosen, by=groups, reasons=why, progress=partial(tracked, "whatif"))
     question = answers.Question(site, chosen, answer, str(log), doubts)
     if as_json:
         finish_progress()
@@ -186,30 +187,17 @@ def _print_answer(question: Any) -> None:
     """Print the sentences, tables, caveats and next steps of a what-if."""
     from swflow.studies import answer as answers
 
-    _print_lines(answers.sentences(question))
+    print_lines(answers.sentences(question))
     for number, table in enumerate(answers.tables(question)):
         if number or len(question.variants) > 1:
             typer.echo()
         typer.echo(table.title)
         print_table(table.columns, table.rows)
     typer.echo()
-    _print_lines([answers.fidelity_in_words(question)])
-    _print_lines(answers.caveats(question))
-    _print_lines(answers.schedulers_in_words(question), "Schedulers: ")
-    _print_lines(answers.next_steps(question), "Next: ")
-
-
-def _print_lines(lines: list[str], heading: str = "") -> None:
-    """Print lines as wrapped text; the first line follows a heading, the others are below it."""
-    finish_progress()
-    width = min(shutil.get_terminal_size((100, 24)).columns, 120)
-    for number, line in enumerate(lines):
-        indent = " " * len(heading)
-        wrapped = textwrap.fill(
-            line, width, initial_indent=indent if number else heading, subsequent_indent=indent,
-            break_on_hyphens=False, break_long_words=False,
-        )  # fmt: skip
-        typer.echo(wrapped)
+    print_lines([answers.fidelity_in_words(question)])
+    print_lines(answers.caveats(question))
+    print_lines(answers.schedulers_in_words(question), "Schedulers: ")
+    print_lines(answers.next_steps(question), "Next: ")
 
 
 @app.command()

@@ -4,6 +4,7 @@ import contextlib
 import itertools
 import math
 import os
+import shutil
 import sys
 import textwrap
 import threading
@@ -436,6 +437,19 @@ def tracked(what: str, items: Sequence[Any]) -> Iterator[Any]:
         for item in items:
             yield item
             advance()
+
+
+def print_lines(lines: list[str], heading: str = "") -> None:
+    """Print lines as wrapped text; the first line follows a heading, the others are below it."""
+    finish_progress()
+    width = min(shutil.get_terminal_size((100, 24)).columns, 120)
+    for number, line in enumerate(lines):
+        indent = " " * len(heading)
+        wrapped = textwrap.fill(
+            line, width, initial_indent=indent if number else heading, subsequent_indent=indent,
+            break_on_hyphens=False, break_long_words=False,
+        )  # fmt: skip
+        print(wrapped)
 
 
 def say(text: str) -> None:

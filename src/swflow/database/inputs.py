@@ -1,4 +1,4 @@
-"""The files of a load: runs with their workloads, sweeps, what-ifs, forecasts, bounds and fits, checked together."""
+"""The files of a load: runs with their workloads, sweeps, what-ifs, forecasts, bounds, reasons and fits."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -25,6 +25,7 @@ KINDS = {
     "whatif": ("whatifs", ("study", "workload")),
     "forecast": ("forecasts", ("study", "workload")),
     "bounds": ("bounds", ("workload",)),
+    "wait_reasons": ("wait_reasons", ()),
 }
 
 #: The metadata of a file, which is JSON.
@@ -92,6 +93,7 @@ def read_inputs(paths: Iterable[str | os.PathLike[str]]) -> Inputs:
     found = [_run(file, entries[file], metadata[file]) for file in sorted(entries) if file not in others]
     sources = _sources(found)
     _check_bounds(others, sources)
+    _check_reasons(others, sources)
     contents = {("code", "load"): fingerprint("load")}
     contents |= {("columns", "jobs"): _extra_columns(path for path, _ in sources.values())}
     contents |= {("workload", name): digest for name, (_, digest) in sources.items()}
@@ -168,6 +170,24 @@ def _check_bounds(others: Mapping[Path, Notes], sources: Mapping[str, tuple[Path
             raise SwflowError(
                 f"{file}: bounds of another version of {name!r} than the runs have; make them again with: "
                 f"swflow bound {sources[name][0]} -o {file}"
+            )
+
+
+def _check_reasons(others: Mapping[Path, Notes], sources: Mapping[str, tuple[Path, str]]) -> None:
+    """Raise an error if two files have the reasons of one run, or a file has those of another version of a workload."""
+    seen: set[str] = set()
+    for file, about in others.items():
+        if about["kind"] != "wait_reasons":
+            continue
+        for run in about["unknown"]:
+            if run in seen:
+                raise SwflowError(f"{file}: reasons of the waits in {run!r}: given twice; expected one file per run")
+            seen.add(run)
+        name = about["workload"]
+        if name in sources and sources[name][1] != about["input"]:
+            raise SwflowError(
+                f"{file}: reasons of waits of another version of {name!r} than the runs have; make them again with: "
+                f"swflow why {sources[name][0]} -o {file}"
             )
 
 

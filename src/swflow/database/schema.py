@@ -75,6 +75,8 @@ TABLES: dict[str, str] = {
         unknown BIGINT, coverage DOUBLE, coverage_low DOUBLE, coverage_high DOUBLE, width DOUBLE, pinball DOUBLE,
         score DOUBLE, squared_error DOUBLE, median_error DOUBLE, before_low DOUBLE, before_median DOUBLE,
         before_high DOUBLE""",
+    "wait_reasons": """run VARCHAR, job_id BIGINT, eligibility DOUBLE, "limit" DOUBLE, room DOUBLE,
+        fragmentation DOUBLE, drain DOUBLE, "order" DOUBLE, latency DOUBLE""",
     "bounds": "workload VARCHAR, measure VARCHAR, value DOUBLE, theorem VARCHAR",
 }
 

@@ -15,6 +15,7 @@ from swflow.figures.parts import Spec
 from swflow.figures.pictures import to_png, to_svg
 from swflow.figures.provenance import figure_command, recorded_figure
 from swflow.figures.published import draw_published
+from swflow.figures.reasons import draw_reasons
 from swflow.figures.request import Request, chosen_runs
 from swflow.figures.reservations import draw_reservation_tables
 from swflow.figures.runs import draw_distributions, draw_load_curve, draw_timeline, draw_waits
@@ -50,6 +51,9 @@ MOST_LINES, MOST_COLUMNS = 8, 12
 #: The figure of jobs on their processors, for runs that record numbered processors.
 RESERVATION_TABLE = "reservation-table"
 
+#: The figure of the reasons of waits, for runs with rows in table ``wait_reasons``, and its largest number of runs.
+REASONS, MOST_ROWS = "reasons", 4
+
 #: Every kind of figure; the command, the config and the report use this registry.
 FIGURES: dict[str, Figure] = {
     "heatmap": Figure(
@@ -70,6 +74,9 @@ FIGURES: dict[str, Figure] = {
     "repetitions": Figure(draw_repetitions, "how often run times repeat"),
     "timeline": Figure(draw_timeline, "utilization and queue length over time, one line per run", most=MOST_LINES),
     "waits": Figure(draw_waits, "mean waits by processors, by run time and by user", most=MOST_LINES),
+    REASONS: Figure(
+        draw_reasons, "mean waits divided by their reasons, by processors, hour of the week and user", most=MOST_ROWS
+    ),
     "distributions": Figure(
         draw_distributions, "distribution functions of waits and bounded slowdowns", most=MOST_LINES
     ),

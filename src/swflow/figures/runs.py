@@ -9,6 +9,7 @@ import altair as alt
 import numpy as np
 import polars as pl
 
+from swflow.analysis.classes import with_size_class
 from swflow.analysis.timeline import interval_means
 from swflow.errors import SwflowError
 from swflow.figures.parts import (
@@ -325,18 +326,6 @@ def _family(workload: str) -> str:
     ('+load-run-times', '+load', '')
     """
     return re.sub(r"@\d+|[-_]?\d+(\.\d+)?", "", "".join(f"+{step}" for step in steps_of(workload)))
-
-
-def with_size_class(table: pl.DataFrame) -> pl.DataFrame:
-    """Add the class of jobs by processors (1, 2, 3–4, 5–8, …), with ``rank`` for the order."""
-    table = table.with_columns(rank=(pl.col("processors").cast(pl.Float64()).log(2) - 1e-9).ceil().cast(pl.Int64()))
-    words = {rank: _size_class(rank) for rank in table["rank"].unique().to_list()}
-    return table.with_columns(pl.col("rank").replace_strict(words, return_dtype=pl.String()).alias("class"))
-
-
-def _size_class(rank: int) -> str:
-    low, high = 2 ** (rank - 1) + 1 if rank > 0 else 1, 2**rank
-    return f"{low:,}–{high:,}" if low < high else f"{high}"
 
 
 def with_run_time_class(table: pl.DataFrame) -> pl.DataFrame:

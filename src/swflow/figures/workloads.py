@@ -11,12 +11,13 @@ import duckdb
 import numpy as np
 import polars as pl
 
+from swflow.analysis.classes import with_size_class
 from swflow.analysis.heatmap import LOAD_BINS
 from swflow.analysis.moldable import CHECKED, Curves, model_checks
 from swflow.errors import SwflowError
 from swflow.figures.parts import TIME_TICKS, FigureData, Spec, beside, finished_figure, layered, log_axis, rounded, tip
 from swflow.figures.request import Request, frame, in_jobs
-from swflow.figures.runs import INTERVALS, RUN_TIME_BOUND, with_run_time_class, with_size_class, with_user
+from swflow.figures.runs import INTERVALS, RUN_TIME_BOUND, with_run_time_class, with_user
 from swflow.figures.styles import BLUE, ORANGE, RUN_COLOURS, VERMILION
 from swflow.workload.models.repetition import repetition_histogram
 
@@ -125,7 +126,7 @@ def draw_arrivals(request: Request) -> Spec:
         "SELECT unix_start_time, time_zone FROM workloads WHERE workload = $workload", {"workload": workload}
     ).fetchall()
     jobs = _jobs(request.connection, workload, "submit_time")
-    times, clock = _local_times(jobs["submit_time"], unix, zone)
+    times, clock = local_times(jobs["submit_time"], unix, zone)
     submit = jobs["submit_time"].to_numpy()
     days = max(1.0, float(submit.max() - submit.min()) / 86_400)
     hours = np.bincount(times.dt.hour().to_numpy(), minlength=24) / days
@@ -239,7 +240,7 @@ def _jobs(connection: duckdb.DuckDBPyConnection, workload: str, *columns: str, r
     return jobs
 
 
-def _local_times(seconds: pl.Series, unix: int | None, zone: str | None) -> tuple[pl.Series, str]:
+def local_times(seconds: pl.Series, unix: int | None, zone: str | None) -> tuple[pl.Series, str]:
     """Return times of the log as local times, and a sentence on their clock."""
     stamps = pl.from_epoch((seconds + float(unix or 0)).cast(pl.Int64), time_unit="s")
     if not unix:

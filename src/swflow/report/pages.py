@@ -5,6 +5,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from swflow.analysis.reasons import PARTS, REASONS
 from swflow.database.leaderboard import REFERENCE
 from swflow.errors import SwflowError
 from swflow.figures import draw_request
@@ -18,12 +19,16 @@ from swflow.report.plan import Study
 from swflow.report.source import Source, figure_block
 from swflow.report.tables import OF_ALL_LOGS, TABLES, Block, Scope
 from swflow.report.units import duration, percent
+from swflow.studies.why import in_words
 
 #: The largest number of drawn runs of a ranking: the best ones, and the reference.
 MOST_DRAWN = 6
 
 #: The share of jobs with a recorded load above 1 from which the page of a log has a warning.
 MOST_ABOVE_1 = 0.01
+
+#: The largest number of runs with a sentence on the reasons of their waits.
+MOST_SAID = 4
 
 #: Figures that every study shows for each of its logs, before its own figures.
 STUDY_FIGURES = ("timeline", "waits", "distributions")
@@ -196,11 +201,38 @@ def _study_page(source: Source, study: Study) -> Page:
         _recorded_section(source, scope),
         Section("Runs", BEST, matrix(metrics, study.schedulers)),
         Section("Figures of the study", blocks=asked),
+        _reasons_section(source, study, scope),
         *([] if has_own else generic),
         Section("Tables", blocks=source.tables(names, scope) if study.runs else []),
         *(generic if has_own else []),
     ]
     return Page(f"studies/{study.name}", study.title, f"Study {study.name}", lead, sections)
+
+
+def _reasons_section(source: Source, study: Study, scope: Scope) -> Section:
+    """Return why the jobs of a study wait: a sentence per run, of few runs, the figures, and the table."""
+    parts = ", ".join(f'avg(ifnull("{name}", 0)) AS "{name}"' for name in REASONS)
+    found = {
+        run: dict(zip(REASONS, means, strict=True))
+        for run, *means in source.rows(
+            f"SELECT run, {parts} FROM wait_reasons WHERE run IN (SELECT unnest($a)) GROUP BY run",
+            [run["run"] for run in study.runs],
+        )
+    }
+    if not found:
+        return Section("Why jobs wait")
+    blocks, said = [], []
+    for log in study.logs:
+        runs = [run for run in study.first_runs(log) if run["run"] in found]
+        if "reasons" not in study.figures and runs:
+            blocks += source.drawn(source.request(runs, log), ["reasons"])
+        for run in runs:
+            means = found[run["run"]]
+            wait = sum(means[part] for part in PARTS)
+            if wait:
+                words = in_words({"wait": wait, **means})
+                said.append(f"Under {run['run']}, jobs wait {duration(wait)} on average: {words}.")
+    return Section("Why jobs wait", " ".join(said[:MOST_SAID]), [*blocks, *source.tables(["reasons"], scope)])
 
 
 def _asked_figures(source: Source, study: Study) -> list[Block]:

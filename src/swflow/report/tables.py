@@ -6,6 +6,7 @@ from typing import Any
 
 import duckdb
 
+from swflow.analysis.reasons import REASONS
 from swflow.analysis.verdicts import EQUAL
 from swflow.files.query import fetched
 from swflow.report.units import kind_of, shortened
@@ -63,6 +64,10 @@ def _pivoted(measure: tuple[str, str]) -> str:
     parts = [f"\n    any_value({value}) FILTER (measure = '{name}') AS {column}" for column, value in columns.items()]
     return ",".join(parts)
 
+
+#: The wait of a row of ``wait_reasons``, and the share of the waiting time of each reason.
+_WAIT = 'ifnull(eligibility, 0) + ifnull("limit", 0) + room + "order" + ifnull(latency, 0)'
+_REASONS = ", ".join(f'sum("{name}") / nullif(sum({_WAIT}), 0) AS {name}_share' for name in REASONS)
 
 #: The tables, in the order in which the page of all tables has them.
 TABLES: dict[str, Table] = {
@@ -165,6 +170,15 @@ FROM leaderboard WHERE {runs} ORDER BY workload, rank, scheduler""",
 FROM (SELECT runs.workload, runs.scheduler, gaps.* FROM gaps JOIN runs USING (run)) AS gaps
 RIGHT JOIN bounds USING (workload, measure)
 WHERE {workloads} GROUP BY workload, measure, bounds.value, theorem ORDER BY workload, min(bounds.rowid)""",
+    ),
+    "reasons": Table(
+        "Why jobs wait",
+        "The mean wait, from submission to start, and the share of the waiting time that has each reason. room: the "
+        "machine had no room; fragmentation and drain are parts of it. order: there was room. An empty cell is "
+        "unknown, and its time is in other columns, mostly in order.",
+        f"""SELECT workload, scheduler, count(*) AS jobs, sum({_WAIT}) / count(*) AS mean_wait_time,
+    {_REASONS}
+FROM wait_reasons JOIN runs USING (run) WHERE {{runs}} GROUP BY workload, scheduler ORDER BY workload, scheduler""",
     ),
     "coverage": Table(
         "Published values by verdict",

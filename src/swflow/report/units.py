@@ -6,7 +6,7 @@ from typing import Any
 
 #: Columns in seconds.
 _SECONDS = ("_time", "awrt", "awwt", "makespan")
-_PERCENT = ("utilization", "variant_wins", "base_wins", "offered_load", "use_share", "started_alike", "start_order",
+_PERCENT = ("utilization", "variant_wins", "base_wins", "offered_load", "started_alike", "start_order",
             "simulated_of_recorded", "awrt_gap", "smallest_gap")  # fmt: skip
 
 _UNITS = ((86_400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
@@ -64,7 +64,7 @@ def kind_of(name: str, values: Sequence[Any]) -> str:
         return "text"
     if name.endswith(_SECONDS):
         return "seconds"
-    if name in _PERCENT:
+    if name in _PERCENT or name.endswith("_share"):
         return "percent"
     return "integer" if all(float(value).is_integer() for value in known if math.isfinite(value)) else "number"
 

@@ -26,6 +26,7 @@ from swflow.studies.hardware import partitions_named, resources_of
 from swflow.studies.site_scheduler import SITE_QOS, SiteModel, is_pool
 from swflow.studies.variants import Change, Variant
 from swflow.studies.whatif import BASE, RECORDED, Answer, Row, supported
+from swflow.studies.why import limits_in_words, parts_of_variants
 from swflow.studies.wording import DIRECTIONS, Percent, Unit, listed, share_of, unit_of, unit_of_measure
 from swflow.workload.clean import guess_of
 
@@ -141,6 +142,8 @@ def sentences(question: Question) -> list[str]:
     lines = [variant_in_words(question, variant) for variant in ranked[:MOST_SENTENCES]]
     if len(ranked) > MOST_SENTENCES:
         lines[0] = f"Of {len(ranked)} variants, the {MOST_SENTENCES} with the shortest mean waits: {lines[0]}"
+    if question.answer.reasons and (limits := limits_in_words(question.answer.reasons[question.base.name])):
+        lines.append(limits)
     lines += [f"{name} cannot be simulated: {reason}." for name, reason in question.answer.skipped]
     if question.answer.left_out:
         total = question.workload.jobs.height
@@ -309,6 +312,9 @@ def tables(question: Question) -> list[Table]:
         found = [_now_and_then(question, question.variants[1])]
     else:
         found = [_ranking(question), _other_measures(question)]
+    if question.answer.reasons:
+        order = [question.base, *question.ranked]
+        found.append(Table(*parts_of_variants({one.name: question.answer.reasons[one.name] for one in order})))
     return [*found, *_groups(question)]
 
 
@@ -753,7 +759,7 @@ def as_json(question: Question) -> str:
                 measure: {key: value for key, value in row.items() if key in _OF_MEASURE}
                 for measure, row in rows.items()
             },
-            "waiting": asdict(waiting) if waiting else None,
+            "waiting": asdict(waiting) if waiting else None, "reasons": answer.reasons.get(variant.name),
             "groups": groups.to_dicts(),
         })  # fmt: skip
     content = {

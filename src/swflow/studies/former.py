@@ -12,7 +12,7 @@ from swflow.files.store import STORE, unnamed
 SHOWN = ("figures", "whatif", "forecasts")
 
 #: The folders whose files a later config may need again; they keep all files until they are pruned.
-REUSED = ("logs", "workloads", "models", "runs", "sweeps", "bounds", "plans")
+REUSED = ("logs", "workloads", "models", "runs", "sweeps", "bounds", "wait_reasons", "plans")
 
 
 def remove_former(plan: str | os.PathLike[str], folders: Collection[str], results: Path = Path("results")) -> list[str]:

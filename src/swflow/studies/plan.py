@@ -54,10 +54,10 @@ class Plan:
 
     ``runs`` maps workloads to schedulers, ``sweeps`` maps workloads and sweeps to schedulers, all sorted. ``whatifs``
     and ``forecasts`` map studies and workloads to the options of ``swflow whatif`` and ``swflow forecast --evaluate``.
-    ``bounds`` are the workloads of runs whose lower bounds a study requests with ``bounds: true``. ``figures`` maps
-    file names in ``results/figures``, without endings, to kind and options: those of `swflow.figures.draw_sweep` for
-    each sweep, or else those of `swflow.figures.draw`, with ``runs`` in the study's order, of which the first replicate
-    represents its recipe.
+    ``bounds`` are the workloads of runs whose lower bounds a study requests with ``bounds: true``, ``reasons`` those
+    whose waits it divides with ``wait_reasons: true``. ``figures`` maps file names in ``results/figures``, without
+    endings, to kind and options: those of `swflow.figures.draw_sweep` for each sweep, or else those of
+    `swflow.figures.draw`, with ``runs`` in the study's order, of which the first replicate represents its recipe.
     """
 
     runs: dict[str, list[str]]
@@ -65,6 +65,7 @@ class Plan:
     whatifs: dict[tuple[str, str], dict[str, Any]]
     forecasts: dict[tuple[str, str], dict[str, Any]]
     bounds: list[str]
+    reasons: list[str]
     figures: dict[str, dict[str, Any]]
 
     @property
@@ -123,13 +124,16 @@ def plan_studies(config: Config, logs: Collection[str]) -> Plan:
             sweeps.setdefault((entry.workload, sweep), set()).update(entry.schedulers)
     if not runs and not whatifs and not forecasts:
         raise SwflowError("studies: no runs" + (f" of logs={limit}" if limit is not None else ""))
-    bounds = {entry.workload for entry in planned_runs if config["studies"][entry.study].get("bounds")}
+    bounds, reasons = (
+        sorted({entry.workload for entry in planned_runs if config["studies"][entry.study].get(key)})
+        for key in ("bounds", "wait_reasons")
+    )
     figures = _figures(config, planned_runs)
     for entry in sorted(planned_sweeps, key=lambda entry: entry.workload):
         for sweep in entry.settings["sweeps"]:
             about = {"kind": "sweep", "log": entry.workload, "sweep": sweep}
             figures[f"{entry.study}/{entry.workload}+{sweep}"] = about
-    return Plan(_sorted(runs), _sorted(sweeps), whatifs, forecasts, sorted(bounds), figures)
+    return Plan(_sorted(runs), _sorted(sweeps), whatifs, forecasts, bounds, reasons, figures)
 
 
 def _once(planned: Iterable[Entry]) -> dict[tuple[str, str], dict[str, Any]]:

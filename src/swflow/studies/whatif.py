@@ -18,6 +18,7 @@ from swflow.scheduling.scheduler import LOG, Scheduler
 from swflow.studies.hardware import fitting, hardware_of, resources_of
 from swflow.studies.runs import Run, run
 from swflow.studies.variants import Variant
+from swflow.studies.why import why
 from swflow.workload.clean import with_known_predecessors
 from swflow.workload.steps.intensify import changes
 
@@ -105,7 +106,7 @@ class Answer:
     processors or other resources than the smallest machine or cluster; they are excluded from all variants. ``uneven``
     are variants and measures of means whose difference lies mostly in few weeks. ``groups`` has the mean waits of parts
     of the jobs, ``waiting`` the jobs that wait at all, by variant, and ``skipped`` the variants that cannot be
-    simulated, with the reason.
+    simulated, with the reason. ``reasons`` has the mean of each part of the wait by variant, if it was asked for.
     """
 
     table: pl.DataFrame
@@ -116,6 +117,7 @@ class Answer:
     waiting: Mapping[str, Waiting] = field(default_factory=dict)
     skipped: tuple[tuple[str, str], ...] = ()
     trust: Trust = Trust.UNKNOWN
+    reasons: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
 
 
 def applied(workload: Workload, variant: Variant) -> Workload:
@@ -160,13 +162,15 @@ def ask(
     chosen: Sequence[Variant],
     *,
     by: Sequence[str] = (),
+    reasons: bool = False,
     progress: Callable[[Sequence[Any]], Any] = lambda items: items,
 ) -> Answer:
     """
     Simulate every variant and compare it with the base, which is the first one.
 
-    ``by`` names groups of `GROUPS` whose mean waits are compared, too. ``progress`` wraps the sequence of variants to
-    show progress. A variant whose scheduler does not support the workload is skipped.
+    ``by`` names groups of `GROUPS` whose mean waits are compared, too. With ``reasons``, waits are divided by
+    `swflow.analysis.reasons.wait_reasons`. ``progress`` wraps the sequence of variants to show progress. A variant
+    whose scheduler does not support the workload is skipped.
     """
     chosen, skipped = supported(workload, chosen)
     settings = [hardware_of(variant, workload) for variant in chosen]
@@ -184,10 +188,14 @@ def ask(
     uneven: list[tuple[str, str]] = []
     groups: list[pl.DataFrame] = []
     waiting: dict[str, Waiting] = {}
+    divided: dict[str, Mapping[str, float | None]] = {}
     likeness, trust = None, Trust.UNKNOWN
     for variant, (options, machine) in progress(list(zip(chosen, settings, strict=True))):
         changed = applied(workload, variant)
-        result = run(changed, Scheduler.of(variant.scheduler, options))
+        scheduler = Scheduler.of(variant.scheduler, options)
+        result = run(changed, scheduler)
+        if reasons:
+            divided[variant.name] = why(changed, scheduler, variant.name, outcomes=result.outcomes).total
         found = _Result.of(workload, variant, result, grouped)
         if base is None:
             base = found
@@ -216,7 +224,7 @@ def ask(
                 "utilization": result.metrics["utilization"], "trust": trust,
             })  # fmt: skip
     table = pl.DataFrame(rows, COLUMNS, orient="row")
-    return Answer(table, likeness, left_out, tuple(uneven), pl.concat(groups), waiting, skipped, trust)
+    return Answer(table, likeness, left_out, tuple(uneven), pl.concat(groups), waiting, skipped, trust, divided)
 
 
 #: The name of the recorded schedule in `Answer.groups`.

@@ -181,6 +181,7 @@ class Workflow:
         self.runs, self.sweeps, self.whatifs = studies.runs, studies.sweeps, studies.whatifs
         self.forecasts = studies.forecasts
         self.bounds, self.drawn, workloads = studies.bounds, studies.figures, studies.workloads
+        self.reasons = studies.reasons
         #: All workloads that the studies need, those that others are made from included.
         self.workloads = with_parents(
             source for name in workloads for source in sources_behind(name, self.config["steps"])
@@ -450,6 +451,8 @@ class Workflow:
             add(f"results/forecasts/{study}/{name}.parquet", name)
         for name in self.bounds:
             add(f"results/bounds/{name}.parquet", name)
+        for name in self.reasons:
+            add(f"results/wait_reasons/{name}.parquet", name)
         return files
 
     def loaded(self, wildcards: Any) -> list[str]:

@@ -1,0 +1,221 @@
+"""The reasons of waits in simulated and recorded schedules."""
+
+import math
+import random
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import naive_reasons as naive
+from swflow.analysis.reasons import PARTS, REASONS, wait_reasons
+from swflow.analysis.waiting import NO_LIMIT
+from swflow.errors import SwflowError
+from swflow.jobs.machine import Machine
+from swflow.jobs.table import Workload, sort_jobs
+from swflow.scheduling.problem import prepare
+from swflow.scheduling.scheduler import Scheduler
+from swflow.scheduling.simulate import simulate
+from swflow.scheduling.state.accounts import UNLIMITED
+
+#: The reasons that the twin computes; eligibility is before.
+DIVIDED = REASONS[1:]
+
+
+@pytest.fixture(autouse=True)
+def _interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SWFLOW_INTERPRET", "1")
+
+
+def workload(jobs: list[dict[str, Any]], processors: int, **resources: int) -> Workload:
+    """Return a workload of jobs that have submit_time, run_time and processors, and more."""
+    table = pl.DataFrame(jobs, infer_schema_length=None).with_row_index("job_id", 1).cast({"job_id": pl.Int64})
+    if "estimate" not in table.columns:
+        table = table.with_columns(estimate="run_time")
+    table = table.with_columns(pl.col("submit_time", "run_time", "estimate").cast(pl.Float64))
+    return Workload(sort_jobs(table), Machine(processors, processors, resources=resources), "tiny")
+
+
+def job(submit: float, run: float, processors: int, **more: Any) -> dict[str, Any]:
+    return {"submit_time": submit, "run_time": run, "processors": processors, **more}
+
+
+def divided(some: Workload, **options: Any) -> dict[int, dict[str, float]]:
+    """Return the reasons above 0 of each job under a scheduler."""
+    scheduler = Scheduler(**options)
+    table = wait_reasons(some, simulate(some, scheduler), scheduler).table
+    rows = table.rows_by_key("job_id", named=True, unique=True)
+    return {number: {name: row[name] for name in REASONS if row[name]} for number, row in rows.items()}
+
+
+# -- by hand
+
+
+def test_wide_job_keeps_room_for_itself() -> None:
+    jobs = [job(0, 100, 3), job(10, 50, 4), job(20, 90, 1), job(20, 10, 1)]
+    found = divided(workload(jobs, 4), backfill="easy")
+    assert found == {1: {}, 2: {"room": 90.0}, 3: {"room": 60.0, "order": 70.0}, 4: {}}
+
+
+def test_limit_comes_before_room() -> None:
+    jobs = [job(0, 10, 2, user_id=1), job(0, 5, 2, user_id=2), job(1, 5, 2, user_id=1)]
+    found = divided(workload(jobs, 4), limits={"user": {"jobs": 1}}, backfill="easy")
+    assert found[3] == {"limit": 9.0}
+
+
+def test_missing_limits_are_those_of_the_scheduler() -> None:
+    assert NO_LIMIT == UNLIMITED
+
+
+def test_limits_of_processor_minutes_are_stated() -> None:
+    some = workload([job(0, 60, 2, user_id=1), job(0, 60, 2, user_id=1)], 4)
+    scheduler = Scheduler(backfill="easy", limits={"user": {"processor_minutes": 3}})
+    found = wait_reasons(some, simulate(some, scheduler), scheduler)
+    assert "limit" in found.unknown
+    assert found.table["limit"].null_count() == 2
+
+
+def test_drain_before_and_during_maintenance() -> None:
+    """The job would run into the window, which closes all processors."""
+    some = workload([job(50, 100, 1)], 4)
+    window = {"from": 100, "until": 130, "processors": 4}
+    assert divided(some, unavailable=[window], backfill="easy")[1] == {"drain": 80.0, "room": 80.0}
+
+
+def test_fragmentation_of_consecutive_processors() -> None:
+    jobs = [job(0, 10, 1), job(0, 99, 1), job(0, 10, 1), job(0, 99, 1), job(1, 5, 2)]
+    found = divided(workload(jobs, 4), allocation="first-contiguous", places=True)
+    assert found[5] == {"room": 98.0, "fragmentation": 89.0}
+    found = divided(workload(jobs, 4), allocation="first-fit", places=True)
+    assert found[5] == {"room": 9.0}
+
+
+def test_resources_are_room() -> None:
+    some = workload([job(0, 10, 1, gpus=2), job(1, 5, 1, gpus=1)], 4, gpus=2)
+    assert divided(some, backfill="easy")[2] == {"room": 9.0}
+
+
+def test_eligibility_of_dependent_and_held_jobs() -> None:
+    jobs = [job(0, 10, 4), job(1, 5, 4, depends_on=[1]), job(2, 5, 4, eligible_after=50.0)]
+    assert divided(workload(jobs, 4))[2] == {"eligibility": 9.0}
+    assert divided(workload(jobs, 4))[3] == {"eligibility": 50.0}
+
+
+def test_recorded_schedule_states_what_is_unknown() -> None:
+    """Nothing happens between 20 s, when the first job ends, and the start of the second."""
+    jobs = [job(0, 20, 4, wait_time=0.0), job(5, 10, 2, wait_time=40.0), job(5, 10, 2, wait_time=45.0)]
+    some, scheduler = workload(jobs, 4), Scheduler(order="log")
+    found = wait_reasons(some, simulate(some, scheduler), scheduler)
+    assert set(found.unknown) == {"limit", "fragmentation", "drain"}
+    assert found.table.select("room", "order", "latency").rows() == [(0, 0, 0), (15, 0, 25), (15, 25, 5)]
+    assert found.table.select("limit", "fragmentation", "drain").null_count().row(0) == (3, 3, 3)
+
+
+def test_schedule_of_another_workload_is_refused() -> None:
+    some, other = workload([job(0, 1, 1)], 4), workload([job(0, 1, 1), job(0, 1, 1)], 4)
+    with pytest.raises(SwflowError, match="job 2 of the schedule is not in the workload"):
+        wait_reasons(some, simulate(other, Scheduler()), Scheduler())
+
+
+# -- random workloads
+
+
+def random_workload(rng: random.Random) -> tuple[Workload, Scheduler, dict[str, Any]]:
+    """Draw a workload, a scheduler, and the machine of the twin."""
+    size, kind = rng.randint(2, 8), rng.choice(["plain", "windows", "numbered", "limits", "gpus", "clusters"])
+    jobs, submit = [], 0
+    for number in range(rng.randint(1, 14)):
+        submit += rng.choice([0, 0, 1, 3, 7])
+        run = rng.choice([0, 1, 4, 9, 20])
+        width = rng.randint(1, (size + 1) // 2 if kind in ("clusters", "limits") else size)
+        one = job(submit, run, width, user_id=rng.randint(1, 2), estimate=max(1, run + rng.choice([0, 0, 2, 15])))
+        one |= {"gpus": rng.choice([0, 1, 2])} if kind == "gpus" else {}
+        if kind in ("plain", "limits"):
+            one["depends_on"] = [rng.randint(1, number)] if number and rng.random() < 0.15 else None
+            one["eligible_after"] = rng.choice([None, None, float(rng.randint(0, 20))])
+            one["cancelled_after"] = rng.choice([None] * 5 + [float(rng.randint(0, 20))])
+        jobs.append(one)
+    options: dict[str, Any] = {"order": rng.choice(["fcfs", "sjf", "wfp3"]), "backfill": rng.choice(["none", "easy"])}
+    known: dict[str, Any] = {}
+    if kind in ("windows", "numbered"):
+        windows = [(begin, begin + rng.randint(1, 30), rng.randint(1, size)) for begin in rng.sample(range(60), 2)]
+        options["unavailable"] = [{"from": a, "until": b, "processors": away} for a, b, away in windows]
+        known["windows"] = tuple(windows)
+        options["backfill"] = rng.choice(["none", "easy", "conservative"])
+    if kind == "numbered":
+        options |= {"allocation": rng.choice(["first-contiguous", "first-fit", "longest-idle"]), "places": True}
+        known |= {"numbered": True, "contiguous": options["allocation"] == "first-contiguous"}
+    if kind == "limits":
+        most = (rng.randint(1, 3), rng.randint((size + 1) // 2, size))
+        options["limits"] = {"user": {"jobs": most[0], "processors": most[1]}}
+        known["limits"] = (most, most)
+    if kind == "clusters":
+        options |= {"clusters": [{"processors": size}, {"processors": size}], "dispatch": "round-robin"}
+    if kind == "gpus":
+        known["units"] = (2,)
+    some = workload(jobs, size, **({"gpus": 2} if kind == "gpus" else {}))
+    return some, Scheduler(**options), {"processors": size} | known
+
+
+def check(rng: random.Random) -> None:
+    """Compare the reasons of a random schedule with the twin."""
+    some, scheduler, known = random_workload(rng)
+    outcomes = simulate(some, scheduler)
+    found = wait_reasons(some, outcomes, scheduler)
+    assert found.unknown == {}
+    problem = prepare(some, scheduler)
+    planned = dict(zip(problem.table["job_id"], problem.jobs.planned, strict=True))
+    table = outcomes.join(some.jobs.select("job_id", "user_id", submitted="submit_time"), on="job_id")
+    table = table.with_columns(gpus=pl.lit(0)).update(some.jobs, on="job_id", how="left") if "units" in known else table
+    machine = naive.Machine(**known)
+    twins: dict[int, list[naive.Job]] = {}
+    expected = []
+    for row in table.iter_rows(named=True):
+        one = naive.Job(
+            *(int(row[name]) for name in ("submit_time", "start_time", "run_time")), int(planned[row["job_id"]]),
+            row["processors"], _places(row["places"]), (row.get("gpus", 0),) if machine.units else (),
+            (row["user_id"] - 1,) if machine.limits else (),
+        )  # fmt: skip
+        twins.setdefault(row["centre"], []).append(one)
+        expected.append((row["centre"], one))
+    for (centre, one), row in zip(expected, found.table.iter_rows(named=True), strict=True):
+        assert {name: row[name] for name in DIVIDED} == naive.divide(one, twins[centre], machine)
+    wait = table["start_time"] - table["submitted"]
+    np.testing.assert_allclose(found.table.select(pl.sum_horizontal(PARTS)).to_series(), wait, atol=1e-6)
+
+
+def _places(text: str | None) -> frozenset[int]:
+    """Return the processors of a job."""
+    if text is None:
+        return frozenset()
+    ends = [[int(end) for end in part.split("-")] for part in text.split(",")]
+    return frozenset(place for part in ends for place in range(part[0], part[-1] + 1))
+
+
+def test_reasons_of_simulated_schedules() -> None:
+    for seed in range(40):
+        check(random.Random(seed))
+
+
+@pytest.mark.slow
+def test_reasons_of_many_simulated_schedules() -> None:
+    for seed in range(1000, 6000):
+        check(random.Random(seed))
+
+
+def test_head_of_the_queue_waits_for_room_only() -> None:
+    """Without backfilling, the first job of the queue starts as soon as there is room."""
+    for seed in range(20):
+        rng = random.Random(seed)
+        jobs = [job(rng.randint(0, 60), rng.randint(0, 30), rng.randint(1, 5)) for _ in range(12)]
+        some = workload(jobs, 5)
+        outcomes = simulate(some, Scheduler())
+        rows = outcomes.join(wait_reasons(some, outcomes, Scheduler()).table, on="job_id").rows(named=True)
+        latest = -math.inf
+        for row in rows:
+            if row["submit_time"] >= latest:  # all earlier jobs have started
+                assert row["order"] == 0
+            else:
+                assert row["order"] <= latest - row["submit_time"]
+            latest = max(latest, row["start_time"])
