@@ -187,6 +187,7 @@ def moldable(
     output: Output,
     pb: float | None = None,
     keep_recorded: bool = True,
+    sigma: str = "clipped",
     seed: Seed = 1,
 ) -> None:
     """
@@ -201,6 +202,7 @@ def moldable(
     -------
     pb: The probability of powers of two, 0 to 1 (default: their share among the sizes of the jobs).
     keep_recorded: Always include the recorded size in the shapes of a job.
+    sigma: Set negative values of Downey's sigma to 0 (`clipped`), or draw it from a `truncated` distribution.
     """
     from swflow.jobs.randomness import step_generator
     from swflow.workload.clean import open_workload
@@ -209,7 +211,7 @@ def moldable(
     require_parquet(output, "shapes")
     source = open_workload(workload)
     molded = make_moldable(
-        source, step_generator(seed, source.name, output, "moldable"), pb=pb, keep_recorded=keep_recorded
+        source, step_generator(seed, source.name, output, "moldable"), pb=pb, keep_recorded=keep_recorded, sigma=sigma
     )
     save(molded, output)
     entry = molded.history[-1]

@@ -10,13 +10,14 @@ import duckdb
 from swflow.analysis.verdicts import NOT_DISTINGUISHABLE
 from swflow.files.query import fetched
 from swflow.papers.claims import FAILS, HOLDS, UNCHECKED
-from swflow.papers.views import VERDICTS
+from swflow.papers.views import VERDICTS, WITHIN
 from swflow.report.tables import Block, quoted
 from swflow.report.units import shortened
 
 #: The style and the sign of each verdict, in the order of `swflow.papers.views.VERDICTS`. The sign repeats the colour.
 _STYLES = ("w1", "w5", "w10", "drawn", "version", "reading", "open", "missing")
 TONES = dict(zip(VERDICTS, zip(_STYLES, ("=", "≈", "~", "∈", "v", "r", "≠", ""), strict=True), strict=True))
+TONES |= {verdict: TONES[VERDICTS[place]] for verdicts in WITHIN.values() for place, verdict in enumerate(verdicts)}
 
 #: The style of each verdict on a claim.
 CLAIM_TONES = {HOLDS: "good", FAILS: "far", NOT_DISTINGUISHABLE: "none", UNCHECKED: "none"}
