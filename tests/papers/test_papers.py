@@ -218,7 +218,7 @@ def test_every_paper_has_six_claims_whose_columns_are_complete():
     assert {paper: papers.count(paper) >= 6 for paper in papers} == dict.fromkeys(
         ("Guim 2007", "Krakov 2012", "Cirne 2001", "Minh 2009", "Ernemann 2003"), True
     )
-    assert all(set(claim) == {"paper", "section", "claim", "logs", "sql"} for claim in claims)
+    assert all(set(claim) - {"judged_by"} == {"paper", "section", "claim", "logs", "sql"} for claim in claims)
     assert len({(claim["paper"], claim["claim"]) for claim in claims}) == len(claims)
 
 

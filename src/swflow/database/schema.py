@@ -60,7 +60,7 @@ TABLES: dict[str, str] = {
     "definitions": """paper VARCHAR, "table" VARCHAR, "column" VARCHAR, figure VARCHAR, words VARCHAR,
         expression VARCHAR, difference VARCHAR""",
     "claims": """paper VARCHAR, section VARCHAR, claim VARCHAR, holds VARCHAR, logs BIGINT, logs_held BIGINT,
-        other_logs BIGINT, other_logs_held BIGINT, evidence VARCHAR, sql VARCHAR""",
+        other_logs BIGINT, other_logs_held BIGINT, judged_by VARCHAR, evidence VARCHAR, sql VARCHAR""",
     "conventions": "convention VARCHAR, choice VARCHAR, part VARCHAR, published VARCHAR, ours VARCHAR",
     "reading_parts": "paper VARCHAR, reading VARCHAR, part VARCHAR, published VARCHAR, ours VARCHAR",
     "contents": "kind VARCHAR, name VARCHAR, digest VARCHAR",

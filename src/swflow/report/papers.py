@@ -30,7 +30,7 @@ LEFT JOIN (SELECT paper, "table", row, "column", any_value(ours) AS ours FROM re
     GROUP BY ALL) b USING (paper, "table", row, "column")
 WHERE paper = {paper} ORDER BY place"""
 
-_CLAIMS = """SELECT paper, section, claim, holds, logs_held, logs, other_logs_held, other_logs, evidence, sql
+_CLAIMS = """SELECT paper, section, claim, holds, logs_held, logs, other_logs_held, other_logs, judged_by, evidence, sql
 FROM claims WHERE paper = {paper} ORDER BY rowid"""
 
 
