@@ -240,8 +240,9 @@ def model(
     Fit a model to a workload, and generate a synthetic workload.
 
     The fitted model is a readable file, with which others can generate workloads without the log. With
-    --arrivals daily-cycle it contains no submit times. The file of resample contains the jobs of the log, without their
-    order and users. Run times are whole seconds. The same seed, source and output name give the same file.
+    --arrivals daily-cycle it contains no submit times. The files of resample and repetition contain the jobs of the
+    log, without their order and users. Run times are whole seconds. The same seed, source and output name give the
+    same file.
 
     Examples: `swflow model kth.parquet -o kth+like.parquet --model minh-wolters`,
     `swflow model kth.parquet --save-fit kth.json --arrivals daily-cycle`,
@@ -251,7 +252,7 @@ def model(
     -------
     workload: Fit to this workload (.parquet) or log (.swf, .swf.gz), or compare with it.
     output: Write the synthetic workload to this file: .parquet, .swf or .swf.gz.
-    model: The model: minh-wolters, mbc-ls, lublin, song or resample.
+    model: The model: minh-wolters, mbc-ls, lublin, song, resample or repetition.
     jobs: Generate this number of jobs (default: that of the workload).
     arrivals: The submit times: log (those of the workload), or daily-cycle (a fitted process).
     components: For minh-wolters and mbc-ls: the largest number of Gaussians of the run times.
