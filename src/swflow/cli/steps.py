@@ -339,7 +339,7 @@ def intensify(
     by: str = "arrivals",
 ) -> None:
     """
-    Multiply the offered load of a workload by compressing arrivals or lengthening run times.
+    Multiply the offered load of a workload by denser arrivals, longer run times or more large jobs.
 
     Times are not rounded. docs/how-to/design-an-evaluation.md describes the side effects.
 
@@ -348,7 +348,7 @@ def intensify(
     Options
     -------
     factor: Multiply the offered load by this factor.
-    by: The quantity to change: arrivals or run-times.
+    by: The quantity to change: arrivals, run-times, or sizes (the share of jobs above the median size).
     """
     from swflow.workload.clean import open_workload
     from swflow.workload.steps.intensify import intensify as multiply
