@@ -115,6 +115,26 @@ def claims_block(connection: duckdb.DuckDBPyConnection, paper: str) -> Block:
     }
 
 
+def definitions_block(connection: duckdb.DuckDBPyConnection, paper: str) -> Block:
+    """Return the definitions of the columns of a paper's tables, as a block of a page."""
+    sql = f"""SELECT string_agg(DISTINCT "table", ', ' ORDER BY "table") AS tables, "column", words, figure, expression,
+    difference
+FROM (SELECT rowid AS place, * FROM definitions) WHERE paper = {quoted(paper)}
+GROUP BY "column", words, figure, expression, difference ORDER BY min(place)"""
+    names, rows = fetched(connection.execute(sql))
+    return {
+        "kind": "table",
+        "name": f"definitions-{paper.replace(' ', '-').lower()}",
+        "title": "Definitions",
+        "note": "",
+        "sql": sql,
+        "columns": [
+            {"name": name, "kind": "text", "long": name not in ("tables", "column", "figure")} for name in names
+        ],
+        "rows": [["" if value is None else value for value in row] for row in rows],
+    }
+
+
 def table_blocks(connection: duckdb.DuckDBPyConnection, paper: str, beside: str | None) -> list[Block]:
     """
     Return the tables of a paper as printed, one block per table with a compared cell.
