@@ -163,9 +163,9 @@ def test_bubbles_of_eleven_classes_are_around_whole_tenths(database):
     drawn = [rows for _, rows in sorted(spec["datasets"].items()) if "jobs" in rows[0]][1]
     _, jobs = query(database, "SELECT load, slowdown, run_time FROM outcomes WHERE run = 'A/easy'")
     classes = [[] for _ in range(11)]
-    for load, slowdown, run_time in jobs:
+    for met, slowdown, run_time in jobs:
         if run_time >= 60 and slowdown <= 1000:
-            classes[min(10, int(load * 10 + 0.5))].append(slowdown)
+            classes[min(10, int(met * 10 + 0.5))].append(slowdown)
     expected = [(len(some), np.mean(some)) for some in classes if some]
     assert [row["jobs"] for row in drawn] == [count for count, _ in expected]
     assert [row["value_low"] for row in drawn] == pytest.approx([mean for _, mean in expected], rel=1e-4)
