@@ -147,7 +147,7 @@ def test_a_load_curve_joins_the_workloads_of_one_family(tmp_path):
 def test_bubbles_are_at_means_and_below_at_medians(database):
     spec = draw("bubbles", database, runs=["A/easy"])
     _, jobs = query(database, "SELECT load, slowdown FROM outcomes WHERE run = 'A/easy'")
-    datasets = [rows for _, rows in sorted(spec["datasets"].items()) if "jobs" in rows[0]][1:3]
+    datasets = [rows for _, rows in sorted(spec["datasets"].items()) if "jobs" in rows[0]][2:4]
     expected = [[], []]
     for decile in range(10):
         part = [row for row in jobs if min(9, int(row[0] * 10)) == decile]
@@ -156,6 +156,19 @@ def test_bubbles_are_at_means_and_below_at_medians(database):
                 found.append(measure([max(1.0, slowdown) for _, slowdown in part]))
     for drawn, values in zip(datasets, expected, strict=True):
         assert [row["value_low"] for row in drawn] == pytest.approx(values, rel=1e-4)
+
+
+def test_bubbles_of_eleven_classes_are_around_whole_tenths(database):
+    spec = draw("bubbles", database, runs=["A/easy"])
+    drawn = [rows for _, rows in sorted(spec["datasets"].items()) if "jobs" in rows[0]][1]
+    _, jobs = query(database, "SELECT load, slowdown, run_time FROM outcomes WHERE run = 'A/easy'")
+    classes = [[] for _ in range(11)]
+    for met, slowdown, run_time in jobs:
+        if run_time >= 60 and slowdown <= 1000:
+            classes[min(10, int(met * 10 + 0.5))].append(slowdown)
+    expected = [(len(some), np.mean(some)) for some in classes if some]
+    assert [row["jobs"] for row in drawn] == [count for count, _ in expected]
+    assert [row["value_low"] for row in drawn] == pytest.approx([mean for _, mean in expected], rel=1e-4)
 
 
 def test_subsets_have_separate_panels(database):

@@ -5,6 +5,7 @@ from collections import Counter
 from pathlib import Path
 
 import duckdb
+import numpy as np
 import polars as pl
 import pytest
 import yaml
@@ -19,7 +20,17 @@ from swflow.jobs.table import write_workload
 from swflow.names import recipe_of
 from swflow.papers import published_tables, published_values, read_papers
 from swflow.papers.claims import check_claims, published_claims
-from swflow.papers.views import CELLS, COVERAGE, DRAW_MACROS, FEWEST_DRAWS, READINGS, REPRODUCTION, VERDICTS
+from swflow.papers.draws import FEWEST_DRAWS, fill_draws, one_more
+from swflow.papers.views import (
+    CELLS,
+    COVERAGE,
+    DRAW_MACROS,
+    PLACED,
+    READINGS,
+    REPRODUCTION,
+    VERDICTS,
+    tolerance,
+)
 from swflow.studies.plan import study_runs
 from swflow.studies.runs import simulate_all
 from swflow.workload.clean import clean
@@ -45,18 +56,25 @@ def cells():
                 ('P', 'T', 'ten', 'c', 109, 'A', 'easy', 'mean_response_time', 0.5),
                 ('P', 'T', 'drawn', 'c', 130, 'A+step', 'easy', 'awrt', 0.5),
                 ('P', 'T', 'jobs', 'c', 1000, 'B', NULL, 'jobs', 0.5),
+                ('P', 'T', 'own', 'c', 400, 'B', 'fcfs', 'awrt', 0.5),
                 ('P', 'T', 'follows', 'c', 300, 'B+step', 'fcfs', 'awrt', 0.5),
+                ('P', 'T', 'beyond', 'c', 300, 'B+more', 'fcfs', 'awrt', 0.5),
+                ('P', 'T', 'other way', 'c', 300, 'B+less', 'fcfs', 'awrt', 0.5),
+                ('P', 'T', 'stood in', 'c', 50, 'C+step', 'fcfs', 'awrt', 0.5),
                 ('P', 'T', 'read', 'c', 200, 'A', 'fcfs', 'awrt', 0.5),
                 ('P', 'T', 'off', 'c', 500, 'A', 'easy', 'awrt', 0.5),
                 ('P', 'T', 'nowhere', 'c', 5, NULL, NULL, 'jobs', 0.5);
-            INSERT INTO reading_parts VALUES ('P', 'per event', 'scheduler', 'fcfs', 'fcfs-per-event');
-            INSERT INTO draws VALUES ('A+step', 'easy', 'awrt', [90 + 4 * i for i in range(20)]);
+            INSERT INTO reading_parts VALUES ('P', 'per event', 'scheduler', 'fcfs', 'fcfs-per-event'),
+                ('P', 'cleaned', 'log', 'C', 'C-clean'), ('P', 'raw', 'log', 'A', 'A-raw');
+            INSERT INTO draws VALUES ('A+step', 'easy', 'awrt', [90 + 4 * i for i in range(20)], 80, 165);
             INSERT INTO medians VALUES ('A', 'easy', 'makespan', 100), ('A', 'easy', 'mean_wait_time', 100),
                 ('A', 'easy', 'mean_response_time', 100), ('A+step', 'easy', 'awrt', 100), ('B', NULL, 'jobs', 800),
-                ('B+step', 'fcfs', 'awrt', 200), ('A', 'fcfs', 'awrt', 100), ('A', 'fcfs-per-event', 'awrt', 198),
+                ('B', 'fcfs', 'awrt', 280), ('B+step', 'fcfs', 'awrt', 211), ('B+more', 'fcfs', 'awrt', 180),
+                ('B+less', 'fcfs', 'awrt', 380), ('C-clean+step', 'fcfs', 'awrt', 50),
+                ('A', 'fcfs', 'awrt', 100), ('A', 'fcfs-per-event', 'awrt', 198),
                 ('A', 'easy', 'awrt', 100)"""
         )
-        for statement in (CELLS, READINGS, REPRODUCTION):
+        for statement in (PLACED, CELLS, READINGS, REPRODUCTION):
             connection.execute(statement)
         yield connection
 
@@ -74,16 +92,22 @@ def test_each_cell_has_one_verdict_and_a_reason(cells):
         "ten": "within 10 %",
         "drawn": "inside the draws",
         "jobs": "another version of the log",
-        "follows": "another version of the log",
+        "own": "another version of the log",
+        "follows": "another version of the log",  # misses by 29.7 %, its log by 30 %
+        "beyond": "open",
+        "other way": "open",
+        "stood in": "within 1 %",
         "read": "another reading",
         "off": "open",
         "nowhere": "not compared",
     }
     # 10 of the draws 90, 94 ... 166 are below 130, and one is equal.
     assert found["drawn"][1].endswith(
-        "; the published value is at percentile 53; 95 % of 20 draws are from 91.9 to 164.1."
+        "; the published value is at percentile 53; one more draw after 20 is from 80 to 165 with 95 %."
     )
-    assert found["follows"][1].endswith("; the paper counts 1,000 jobs in B, swflow's has 800.")
+    assert found["own"][1].endswith("; the paper counts 1,000 jobs in B, swflow's has 800.")
+    assert found["follows"][1].endswith("swflow's has 800, and the log itself misses by -30.00 %.")
+    assert "; from C-clean, because the log is not here" in found["stood in"][1]
     assert found["read"][1].endswith('; with the reading "per event", swflow has 198.')
     assert found["off"][1] == "swflow has 100, published is 500 (-80.00 %)."
     assert found["nowhere"][1] == "no public log"
@@ -92,7 +116,7 @@ def test_each_cell_has_one_verdict_and_a_reason(cells):
 def test_verdict_follows_the_published_value(cells):
     for row, factor, before, after in (
         ("exact", 1.3, "within 1 %", "open"),
-        ("drawn", 1.3, "inside the draws", "open"),  # 169 is above all draws
+        ("drawn", 1.3, "inside the draws", "open"),  # 169 is above the interval
         ("read", 1.3, "another reading", "open"),
         ("jobs", 0.8, "another version of the log", "within 1 %"),
     ):
@@ -103,16 +127,88 @@ def test_verdict_follows_the_published_value(cells):
 
 
 def test_few_draws_are_no_evidence(cells):
-    cells.execute("UPDATE draws SET sorted = sorted[2:]")
+    cells.execute("UPDATE draws SET low = NULL, high = NULL")
     verdict, explanation = verdict_of(cells, "drawn")
     assert verdict == "open"
-    assert "; 95 % of 19 draws are from " in explanation
+    assert "one more draw" not in explanation
+    assert one_more([1.0] * (FEWEST_DRAWS - 1)) == (None, None)
+
+
+@pytest.mark.parametrize("count", [20, 79])
+def test_one_more_draw_is_in_its_interval_in_95_of_100_cases(count):
+    rng = np.random.default_rng(count)
+    samples, more = rng.normal(7, 3, (4000, count)), rng.normal(7, 3, 4000)
+    if count == 79:  # from ranks, for any distribution
+        samples, more = np.exp(samples), np.exp(more)
+    intervals = np.array([one_more(list(sample)) for sample in samples])
+    inside = np.mean((intervals[:, 0] <= more) & (more <= intervals[:, 1]))
+    assert inside == pytest.approx(0.95, abs=0.012)  # 3.5 standard errors; a range of 20 draws would have 0.87
+
+
+def test_draws_of_a_stand_in_are_found():
+    with duckdb.connect() as connection:
+        for table in ("published", "reading_parts", "draws"):
+            connection.execute(f"CREATE TABLE {table} ({TABLES[table]})")
+        connection.execute(
+            """CREATE TABLE figures (workload VARCHAR, scheduler VARCHAR, figure VARCHAR, value DOUBLE);
+            CREATE TABLE workloads (workload VARCHAR, recipe VARCHAR, replicate BIGINT);
+            CREATE TABLE sweeps (workload VARCHAR, recipe VARCHAR, replicate BIGINT);
+            INSERT INTO published VALUES ('P', 'T', 'r', 'c', 50, 'C+step', NULL, 'awrt', 0.5);
+            INSERT INTO reading_parts VALUES ('P', 'cleaned', 'log', 'C', 'D');
+            INSERT INTO figures SELECT 'D+step@' || i, NULL, 'awrt', 10 * i FROM range(1, 5) t(i);
+            INSERT INTO sweeps SELECT 'D+step@' || i, 'D+step', i FROM range(1, 5) t(i)"""
+        )
+        fill_draws(connection)
+        assert connection.execute("FROM draws").fetchall() == [("D+step", None, "awrt", [10, 20, 30, 40], None, None)]
+
+
+def best_constant(rows):
+    """Return the largest number of rows that one number matches within the widest tolerance."""
+    return max(sum(abs(value - candidate) <= within for value, within in rows) for candidate, _ in rows)
+
+
+def test_no_constant_meets_the_tolerances_of_correlations_and_points():
+    with duckdb.connect() as connection:
+        connection.execute(f"CREATE TABLE published ({TABLES['published']})")
+        printed = published_values().drop_nulls("value")
+        connection.executemany(f"INSERT INTO published VALUES ({', '.join('?' * printed.width)})", printed.rows())
+        rows = connection.execute(
+            f"""SELECT concat(paper, "table", "column"), value, {tolerance("published", 10)} FROM published
+            WHERE figure = 'correlation' OR figure LIKE 'spearman%' OR figure LIKE '%difference'"""
+        ).fetchall()
+    columns = {}
+    for column, *row in rows:
+        columns.setdefault(column, []).append(row)
+    assert len(columns) == 9
+    for column, some in columns.items():
+        assert best_constant(some) <= max(2, 0.45 * len(some)), column
+        assert sum(abs(value) <= within for value, within in some) <= sum(value == 0 for value, _ in some), column
+
+
+@pytest.mark.parametrize(
+    ("figure", "published", "ours", "expected"),
+    [
+        ("spearman_slowdown", 0.55, 0.545, "within 0.005"),
+        ("spearman_slowdown", 0.55, 0.5399, "within 0.015"),
+        ("spearman_response_time", 0.07, 0.0553, "within 0.015"),
+        ("spearman_response_time", 0.07, 0.0524, "open"),
+        ("correlation", 0.012, 0.0, "open"),
+        ("squashed_area_difference", 5.3, -1, "open"),
+        ("squashed_area_difference", 5.3, 4.8, "within 0.5 points"),
+        ("squashed_area_difference", 5.3, 4.0, "within 2 points"),
+        ("squashed_area_difference", 0.39, 0.0, "open"),
+    ],
+)
+def test_correlations_and_points_are_named_by_their_tolerance(cells, figure, published, ours, expected):
+    cells.execute("INSERT INTO published VALUES ('P', 'T', 'new', 'c', $1, 'A', 'log', $2, 0.005)", [published, figure])
+    cells.execute("INSERT INTO medians VALUES ('A', 'log', $1, $2)", [figure, ours])
+    assert verdict_of(cells, "new")[0] == expected
 
 
 def test_coverage_counts_the_verdicts(cells):
     cells.execute(COVERAGE)
     (row,) = cells.execute('SELECT * EXCLUDE (paper, "table") FROM coverage').fetchall()
-    assert row == (9, 8, 1, 2, 3, 5, 1, 1, 2, 1, 1)
+    assert row == (13, 12, 2, 3, 4, 8, 1, 1, 3, 1, 3)
     assert set(VERDICTS) == {verdict for (verdict,) in cells.execute("SELECT verdict FROM reproduction").fetchall()}
 
 
@@ -122,7 +218,7 @@ def test_every_paper_has_six_claims_whose_columns_are_complete():
     assert {paper: papers.count(paper) >= 6 for paper in papers} == dict.fromkeys(
         ("Guim 2007", "Krakov 2012", "Cirne 2001", "Minh 2009", "Ernemann 2003"), True
     )
-    assert all(set(claim) == {"paper", "section", "claim", "logs", "sql"} for claim in claims)
+    assert all(set(claim) - {"judged_by"} == {"paper", "section", "claim", "logs", "sql"} for claim in claims)
     assert len({(claim["paper"], claim["claim"]) for claim in claims}) == len(claims)
 
 
@@ -284,9 +380,10 @@ def test_the_archive_runs_every_figure_and_reading_of_the_papers():
     for content in read_papers().values():
         for figure in content.get("figures", ()):
             assert set(figure["runs"]) <= planned
+    logs = yaml.safe_load((ROOT / "config/logs.yaml").read_text())
     kept = published_tables()["reading_parts"].filter(pl.col("part") != "figure", pl.col("ours").is_not_null())
     for name in kept["ours"]:
-        assert name in config["schedulers"] or name in config["steps"] or name == "memory-low-alvio"
+        assert name in config["schedulers"] or name in config["steps"] or name in logs
 
 
 def test_single_draws_of_papers_are_compared_with_twenty_of_ours():
@@ -299,10 +396,10 @@ def test_single_draws_of_papers_are_compared_with_twenty_of_ours():
     draws = Counter((recipe, scheduler) for recipe, scheduler, workload in planned if "@" in workload)
     rows = published_values().filter(pl.col("workload").str.contains(r"\+memory-|\+minh-|\+song-|\+lublin"))
     for workload, scheduler in rows.select("workload", "scheduler").unique().iter_rows():
-        if not workload.startswith(("GRID5000", "CTC-SP2")):
+        if not workload.startswith(("GRID5000", "CTC-SP2")) and not workload.endswith("-alvio"):
             assert draws[workload, scheduler or "easy"] >= FEWEST_DRAWS, (workload, scheduler)
     sweeps = {name: sweep for name, sweep in config["sweeps"].items() if name.startswith(("tables-", "table-"))}
-    assert {sweep["seeds"] for sweep in sweeps.values()} == {FEWEST_DRAWS}
+    assert min(sweep["seeds"] for sweep in sweeps.values()) == FEWEST_DRAWS
 
 
 def test_the_documentation_has_the_same_table_as_the_database(loaded, tmp_path):

@@ -49,6 +49,49 @@ def test_both_options_give_the_same_load_and_proportional_schedules():
     assert ((longer["start_time"] - first) / 2).to_list() == (denser["start_time"] - first).to_list()
 
 
+def sizes_of(count, factor):
+    """Return a workload in which every third job is large, and the same with other shares of sizes."""
+    large = [job % 3 == 0 for job in range(count)]
+    jobs = pl.DataFrame({
+        "job_id": range(1, count + 1), "submit_time": [60.0 * job for job in range(count)],
+        "processors": [8 if one else 1 for one in large], "run_time": [100.0 if one else 50.0 for one in large],
+        "estimate": [200.0 if one else 60.0 for one in large], "user_id": [job % 7 for job in range(count)],
+    })  # fmt: skip
+    source = Workload(jobs, Machine.of(16), "A")
+    return jobs, intensify(source, factor, by="sizes")
+
+
+@pytest.mark.parametrize("factor", [0.6, 0.9, 1.0, 1.1, 1.7])
+def test_shares_of_sizes_change_the_area_and_keep_the_arrivals(factor):
+    jobs, made = sizes_of(900, factor)
+    table = made.jobs
+
+    def area(some):
+        return sum(width * time for width, time in some.select("processors", "run_time").iter_rows())
+
+    assert area(table) / area(jobs) == pytest.approx(factor, abs=750 / area(jobs))  # to half a job's 800 - 50
+    assert table.select("job_id", "submit_time").equals(jobs.select("job_id", "submit_time"))
+    columns = ["processors", "run_time", "estimate"]
+    assert set(table.select(columns).iter_rows()) == {(8, 100.0, 200.0), (1, 50.0, 60.0)}
+    changed = (table["processors"] != jobs["processors"]).to_list()
+    assert sum(changed) == made.history[-1]["replaced"]
+    # evenly spaced: each third of the log has a third of the changes, and users come with their jobs
+    thirds = [sum(changed[place : place + 300]) for place in (0, 300, 600)]
+    assert max(thirds) - min(thirds) <= 1
+    donors = {(row["processors"], row["user_id"]) for row in jobs.iter_rows(named=True)}
+    assert {(row["processors"], row["user_id"]) for row in table.iter_rows(named=True)} <= donors
+
+
+def test_a_load_beyond_the_shares_of_sizes_is_one_line():
+    with pytest.raises(
+        SwflowError, match=r"factor: 9 cannot be reached by sizes: there are 10 jobs above .* nearer to 1"
+    ):
+        sizes_of(30, 9)
+    equal = workload().jobs.with_columns(processors=pl.lit(2))
+    with pytest.raises(SwflowError, match="cannot be reached by sizes"):
+        intensify(Workload(equal, Machine.of(4), "A"), 1.1, by="sizes")
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [({"factor": 0}, "expected a number above 0"), ({"factor": float("inf")}, "expected a number above 0"),

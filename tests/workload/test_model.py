@@ -371,9 +371,10 @@ def test_arrivals_are_those_of_the_log_by_default(source):
     assert process.jobs["submit_time"].to_list() != source.jobs["submit_time"].to_list()
 
 
-def test_resampling_keeps_whole_jobs(source):
+@pytest.mark.parametrize("kind", ["resample", "repetition"])
+def test_resampling_keeps_whole_jobs(source, kind):
     columns = ["run_time", "processors", "requested_time"]
-    made = model(source, np.random.default_rng(1), model="resample").jobs.select(columns)
+    made = model(source, np.random.default_rng(1), model=kind).jobs.select(columns)
     assert made.join(source.jobs.select(columns), on=columns, how="anti", nulls_equal=True).is_empty()
 
 

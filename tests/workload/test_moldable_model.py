@@ -83,14 +83,39 @@ def test_whole_numbers_have_the_stated_distribution(drawn):
     assert distance(several, sizes[1:], np.minimum(slope * np.log2(sizes[1:]) + intercept, 1)) < 0.005
 
 
-def test_sigma_is_normal_above_0(drawn):
+def test_sigma_has_the_stated_normal_distribution_from_0_on(drawn):
+    from statistics import NormalDist
+
+    stated = NormalDist(1.209, 1.132)
+    at = np.linspace(0, 7, 1_001)
+    assert distance(drawn.variance, at, np.array([stated.cdf(x) for x in at])) < 0.005
+    assert drawn.variance.min() == 0
+    assert np.mean(drawn.variance == 0) == pytest.approx(stated.cdf(0), abs=0.002)
+    # E max(X, 0) = mean * P(X > 0) + deviation * density(0)
+    assert drawn.variance.mean() == pytest.approx(1.209 * (1 - stated.cdf(0)) + 1.132**2 * stated.pdf(0), abs=0.005)
+
+
+def test_a_truncated_sigma_has_another_distribution():
     from scipy.stats import truncnorm
 
     mean, deviation = VARIANCE
-    at = np.linspace(0, 7, 10_001)
-    stated = truncnorm.cdf(at, -mean / deviation, np.inf, mean, deviation)
-    assert distance(drawn.variance, at, stated) < 0.005
-    assert drawn.variance.min() >= 0
+    at = np.linspace(0, 7, 1_001)
+    drawn = draw_parameters(200_000, np.random.default_rng(5), "truncated").variance
+    truncated = truncnorm(-mean / deviation, np.inf, mean, deviation)
+    assert distance(drawn, at, truncated.cdf(at)) < 0.005
+    assert drawn.min() > 0
+    assert drawn.mean() == pytest.approx(1.51, abs=0.01)
+    clipped = draw_parameters(200_000, np.random.default_rng(5))
+    assert np.array_equal(clipped.requests, draw_parameters(200_000, np.random.default_rng(5), "truncated").requests)
+    assert distance(drawn, at, np.mean(clipped.variance[:, None] <= at[:1], axis=0)) > 0.14
+
+
+def test_sigma_has_two_values():
+    tiny = Workload(pl.DataFrame({"job_id": [1], "processors": [2], "run_time": [9.0]}), Machine.of(4), "tiny")
+    molded = moldable(tiny, generator(1, "a"), sigma="truncated")
+    assert molded.history[-1]["sigma"] == "truncated"
+    with pytest.raises(SwflowError, match="sigma: unknown value 'truncate'; did you mean"):
+        moldable(tiny, generator(1, "a"), sigma="truncate")
 
 
 def test_the_average_parallelism_has_the_stated_distribution_given_the_minimum(drawn):

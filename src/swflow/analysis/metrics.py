@@ -24,7 +24,7 @@ CORRELATED = ("slowdown", "response_time", "wait_time")
 #: All metrics of a run in the order of display; `swflow.analysis.fairness.fairness_indices` computes the last two.
 #: Counts are integers.
 METRICS = (
-    "jobs", "makespan", "utilization",
+    "jobs", "makespan", "utilization", "last_end", "utilization_to_last_end",
     *(f"{prefix}_{measure}" for measure in MEASURES for prefix in ("mean", "median", "p95")),
     "awrt", "awwt", "squashed_area", "killed", "penalized_percent", "penalized_share_percent",
     "p95_wait_time_unkilled", "p95_bounded_slowdown_60_unkilled", "jain_wait_time", "gini_wait_time",
@@ -97,7 +97,9 @@ def metrics(outcomes: pl.DataFrame | pl.LazyFrame, machine: int) -> dict[str, fl
     -------
     dict
         ``jobs``; ``makespan`` (last end - first submit, s); ``utilization`` (squashed area over machine
-        times makespan); ``mean_``, ``median_`` and ``p95_`` (95th percentile, linearly interpolated) of `MEASURES`;
+        times makespan); ``last_end`` (the end of the last job on the log's clock, s, which is the makespan of Ernemann
+        et al.) and ``utilization_to_last_end`` (squashed area over machine times this, None unless it is positive);
+        ``mean_``, ``median_`` and ``p95_`` (95th percentile, linearly interpolated) of `MEASURES`;
         ``awrt`` and ``awwt`` (response and wait time weighted by processors times run time, s); ``squashed_area``
         (processor-seconds); ``killed`` (jobs); ``penalized_percent`` (mean over jobs of penalty time in
         percent of the run time without it); ``penalized_share_percent`` (the same in percent of the prolonged run
@@ -123,9 +125,12 @@ def metrics(outcomes: pl.DataFrame | pl.LazyFrame, machine: int) -> dict[str, fl
     >>> figures = metrics(simulate(Workload(jobs, Machine.of(4), "tiny"), Scheduler()), 4)
     >>> figures["makespan"], figures["utilization"], figures["awwt"]
     (40.0, 0.625, 6.0)
+    >>> figures["last_end"], figures["utilization_to_last_end"]
+    (40.0, 0.625)
     """
     area = pl.col("processors") * pl.col("run_time")
-    makespan = pl.col("end_time").max() - pl.col("submit_time").min()
+    last_end = pl.col("end_time").max()
+    makespan = last_end - pl.col("submit_time").min()
     without_penalty = pl.col("run_time") - pl.col("penalty_time")
     penalized = (100 * pl.col("penalty_time") / without_penalty).filter(without_penalty > 0)
     share = (100 * pl.col("penalty_time") / pl.col("run_time")).filter(pl.col("run_time") > 0)
@@ -136,6 +141,8 @@ def metrics(outcomes: pl.DataFrame | pl.LazyFrame, machine: int) -> dict[str, fl
         pl.len().alias("jobs"),
         makespan.alias("makespan"),
         (area.sum() / (machine * makespan)).alias("utilization"),
+        last_end.alias("last_end"),
+        pl.when(last_end > 0).then(area.sum() / (machine * last_end)).alias("utilization_to_last_end"),
         ((area * pl.col("response_time")).sum() / area.sum()).alias("awrt"),
         ((area * pl.col("wait_time")).sum() / area.sum()).alias("awwt"),
         area.sum().alias("squashed_area"),

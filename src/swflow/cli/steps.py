@@ -187,6 +187,7 @@ def moldable(
     output: Output,
     pb: float | None = None,
     keep_recorded: bool = True,
+    sigma: str = "clipped",
     seed: Seed = 1,
 ) -> None:
     """
@@ -201,6 +202,7 @@ def moldable(
     -------
     pb: The probability of powers of two, 0 to 1 (default: their share among the sizes of the jobs).
     keep_recorded: Always include the recorded size in the shapes of a job.
+    sigma: Set negative values of Downey's sigma to 0 (`clipped`), or draw it from a `truncated` distribution.
     """
     from swflow.jobs.randomness import step_generator
     from swflow.workload.clean import open_workload
@@ -209,7 +211,7 @@ def moldable(
     require_parquet(output, "shapes")
     source = open_workload(workload)
     molded = make_moldable(
-        source, step_generator(seed, source.name, output, "moldable"), pb=pb, keep_recorded=keep_recorded
+        source, step_generator(seed, source.name, output, "moldable"), pb=pb, keep_recorded=keep_recorded, sigma=sigma
     )
     save(molded, output)
     entry = molded.history[-1]
@@ -238,8 +240,9 @@ def model(
     Fit a model to a workload, and generate a synthetic workload.
 
     The fitted model is a readable file, with which others can generate workloads without the log. With
-    --arrivals daily-cycle it contains no submit times. The file of resample contains the jobs of the log, without their
-    order and users. Run times are whole seconds. The same seed, source and output name give the same file.
+    --arrivals daily-cycle it contains no submit times. The files of resample and repetition contain the jobs of the
+    log, without their order and users. Run times are whole seconds. The same seed, source and output name give the
+    same file.
 
     Examples: `swflow model kth.parquet -o kth+like.parquet --model minh-wolters`,
     `swflow model kth.parquet --save-fit kth.json --arrivals daily-cycle`,
@@ -249,7 +252,7 @@ def model(
     -------
     workload: Fit to this workload (.parquet) or log (.swf, .swf.gz), or compare with it.
     output: Write the synthetic workload to this file: .parquet, .swf or .swf.gz.
-    model: The model: minh-wolters, mbc-ls, lublin, song or resample.
+    model: The model: minh-wolters, mbc-ls, lublin, song, resample or repetition.
     jobs: Generate this number of jobs (default: that of the workload).
     arrivals: The submit times: log (those of the workload), or daily-cycle (a fitted process).
     components: For minh-wolters and mbc-ls: the largest number of Gaussians of the run times.
@@ -336,7 +339,7 @@ def intensify(
     by: str = "arrivals",
 ) -> None:
     """
-    Multiply the offered load of a workload by compressing arrivals or lengthening run times.
+    Multiply the offered load of a workload by denser arrivals, longer run times or more large jobs.
 
     Times are not rounded. docs/how-to/design-an-evaluation.md describes the side effects.
 
@@ -345,7 +348,7 @@ def intensify(
     Options
     -------
     factor: Multiply the offered load by this factor.
-    by: The quantity to change: arrivals or run-times.
+    by: The quantity to change: arrivals, run-times, or sizes (the share of jobs above the median size).
     """
     from swflow.workload.clean import open_workload
     from swflow.workload.steps.intensify import intensify as multiply

@@ -32,12 +32,13 @@ from swflow.jobs import table as tables
 from swflow.jobs.table import JOB_COLUMNS
 from swflow.papers import published_tables
 from swflow.papers.claims import check_claims
+from swflow.papers.draws import fill_draws
 from swflow.papers.views import (
     CELLS,
     CONVENTION_VALUES,
     COVERAGE,
     DRAW_MACROS,
-    DRAWS,
+    PLACED,
     READINGS,
     REPRODUCTION,
     SENSITIVITY,
@@ -143,6 +144,7 @@ def _fill(
         _insert(connection, name, table)
     connection.execute(FIGURES)
     _fill_replicates(connection)
+    fill_draws(connection)
     for view in _VIEWS:
         connection.execute(view)
     connection.execute("CREATE TEMP TABLE medians AS FROM main.medians")  # many queries of claims read it
@@ -193,7 +195,7 @@ def _check_written(database: Path, counts: Mapping[str, int]) -> None:
 
 #: The views, and the tables that are made from other tables, in an order in which each finds what it reads.
 _VIEWS = (
-    MEDIANS, DRAWS, CELLS, READINGS, REPRODUCTION, DRAW_MACROS, TREND_CHECKS, CONVENTION_VALUES, SENSITIVITY,
+    MEDIANS, PLACED, CELLS, READINGS, REPRODUCTION, DRAW_MACROS, TREND_CHECKS, CONVENTION_VALUES, SENSITIVITY,
     DIFFERENCES, GAPS, LEADERBOARD,
 )  # fmt: skip
 

@@ -56,9 +56,11 @@ TABLES: dict[str, str] = {
     "coverage": """paper VARCHAR, "table" VARCHAR, published BIGINT, compared BIGINT, within_1 BIGINT, within_5 BIGINT,
         within_10 BIGINT, further_off BIGINT, missing BIGINT, inside_draws BIGINT, other_version BIGINT,
         other_reading BIGINT, open BIGINT""",
-    "draws": "workload VARCHAR, scheduler VARCHAR, figure VARCHAR, sorted DOUBLE[]",
+    "draws": "workload VARCHAR, scheduler VARCHAR, figure VARCHAR, sorted DOUBLE[], low DOUBLE, high DOUBLE",
+    "definitions": """paper VARCHAR, "table" VARCHAR, "column" VARCHAR, figure VARCHAR, words VARCHAR,
+        expression VARCHAR, difference VARCHAR""",
     "claims": """paper VARCHAR, section VARCHAR, claim VARCHAR, holds VARCHAR, logs BIGINT, logs_held BIGINT,
-        other_logs BIGINT, other_logs_held BIGINT, evidence VARCHAR, sql VARCHAR""",
+        other_logs BIGINT, other_logs_held BIGINT, judged_by VARCHAR, evidence VARCHAR, sql VARCHAR""",
     "conventions": "convention VARCHAR, choice VARCHAR, part VARCHAR, published VARCHAR, ours VARCHAR",
     "reading_parts": "paper VARCHAR, reading VARCHAR, part VARCHAR, published VARCHAR, ours VARCHAR",
     "contents": "kind VARCHAR, name VARCHAR, digest VARCHAR",
@@ -106,7 +108,8 @@ FIGURES = """
     UNION ALL
     SELECT workload, scheduler, 'spearman_' || measure, spearman FROM correlations JOIN runs USING (run)
     UNION ALL
-    SELECT workload, NULL, 'log_jobs', sum(jobs) FROM removals WHERE position = 0 GROUP BY workload
+    SELECT workload, NULL, 'log_jobs', sum(jobs) FROM removals
+    WHERE position = 0 AND reason NOT IN ('before-period', 'after-period') GROUP BY workload
     UNION ALL
     SELECT workload, NULL, 'processors', processors FROM workloads
     UNION ALL

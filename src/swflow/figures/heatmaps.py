@@ -67,8 +67,9 @@ INTERACTIVE_CAPTION = (
 BUBBLE_CAPTION = (
     "A disk represents the jobs with a load in one tenth of the range: its center is at their mean load and mean "
     "slowdown, its area is their number. The upper row leaves out jobs with a run time below 1 min or a slowdown above "
-    "1,000; the middle row includes all jobs. The bottom row shows medians instead of means, which are robust against "
-    "a few very large slowdowns, and omits the cross, which is the mean of all jobs."
+    "1,000; the second row has the same jobs in eleven classes, with loads around 0, 10, … and 100 %. The third row "
+    "includes all jobs. The bottom row shows medians instead of means, which are robust against a few very large "
+    "slowdowns, and omits the cross, which is the mean of all jobs."
 )
 
 
@@ -122,14 +123,16 @@ def draw_bubbles(request: Request) -> Spec:
         [read_bubbles(request.connection, run["run"], "slowdown", filtered) for run in request.runs]
         for filtered in (True, False)
     )
+    eleven = [_read_eleven(request.connection, run["run"]) for run in request.runs]
     # Medians are robust against a few very large slowdowns.
     medians = [points.with_columns(mean_load="median_load", mean_value="median_value") for points in every]
     data = FigureData()
     charts = []
-    largest = max(map(_most, [*kept, *every]))
+    largest = max(map(_most, [*kept, *eleven, *every]))
     linear = request.scale == "linear"
     for name, row, of in (
-        ("1 min and more, slowdown to 1000", kept, "mean"), ("all", every, "mean"), ("all", medians, "median"),
+        ("1 min and more, slowdown to 1000", kept, "mean"), ("the same in eleven classes", eleven, "mean"),
+        ("all", every, "mean"), ("all", medians, "median"),
     ):  # fmt: skip
         highest = max((value for points in row for value in points["mean_value"]), default=1.0)
         y = value_axis("slowdown", highest * (1.2 if linear else 3), linear, title=f"{of} slowdown")
@@ -145,6 +148,16 @@ def draw_bubbles(request: Request) -> Spec:
         charts.append(beside(*panels, spacing=14))
     title = f"{request.title}: slowdown by load"
     return finished_figure(data, [*charts, _key(["bubble", "mean"])], title, BUBBLE_CAPTION)
+
+
+def _read_eleven(connection: Any, run: str) -> pl.DataFrame:
+    """Return the bubbles of the jobs that Figure 1 keeps, in eleven classes of the load."""
+    columns = connection.execute(
+        """SELECT decile, mean_load, mean_value, median_load, median_value, jobs FROM bubbles_11
+        WHERE run = $run AND measure = 'slowdown' AND filtered ORDER BY decile""",
+        {"run": run},
+    ).fetchnumpy()
+    return pl.DataFrame({name: np.asarray(values) for name, values in columns.items()})
 
 
 def _panels(tables: Sequence[pl.DataFrame], scale: str) -> Panels:

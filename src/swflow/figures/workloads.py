@@ -35,8 +35,9 @@ OFFERED_LOAD_CAPTION = (
 )
 MOLDABLE_CAPTION = (
     "Output of the model of moldable jobs: lines are the distribution functions stated by Cirne and Berman (2001), "
-    "points are those of the workload's jobs. Sigma is drawn from a normal distribution truncated below 0. "
-    "The last panel shows the speedup function of the run times."
+    "points are those of the workload's jobs. The line of sigma is the normal "
+    "distribution of the paper, and negative values become 0 by default. The last panel shows the speedup function of "
+    "the run times."
 )
 MARGINALS_CAPTION = (
     "The share of the jobs with at most this run time, or this number of processors; both value axes are "

@@ -36,9 +36,12 @@ def published_tables() -> dict[str, pl.DataFrame]:
       with ``lower_step``, under ``lower_scheduler``.
     - ``reading_parts``: other readings of a paper, one replacement per row. In the rows of the paper, the value in
       column ``ours`` stands for the value in column ``published``. The column ``part`` states what is replaced: the
-      ``scheduler``, the ``figure``, or the last ``step`` of the workload. A step is removed if ``ours`` is null, and
-      added to workloads without steps if ``published`` is null.
+      ``scheduler``, the ``figure``, the ``log``, or the last ``step`` of the workload. A step is removed if ``ours`` is
+      null, and added to workloads without steps if ``published`` is null.
+      A ``log`` that is read for another one also stands in for it where the other one is not in the database.
     - ``conventions``: the same for the conventions that all papers leave open; ``part`` may also be the ``log``.
+    - ``definitions``: for each column of each table, the words of the paper, the figure that is compared with it,
+      swflow's expression of the figure, and where the two differ.
 
     Examples
     --------
@@ -50,7 +53,12 @@ def published_tables() -> dict[str, pl.DataFrame]:
     >>> tables["conventions"].filter(convention="cancelled jobs")["choice"].to_list()
     ['with them', 'without them']
     """
-    files = {"trends": "*_trends.csv", "reading_parts": "readings.csv", "conventions": "conventions.csv"}
+    files = {
+        "trends": "*_trends.csv",
+        "reading_parts": "readings.csv",
+        "conventions": "conventions.csv",
+        "definitions": "definitions.csv",
+    }
     return {"published": published_values(), **{name: _read(pattern) for name, pattern in files.items()}}
 
 

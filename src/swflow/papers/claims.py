@@ -20,7 +20,7 @@ def published_claims() -> list[dict[str, Any]]:
     Return the claims of all papers.
 
     ``sql`` is a query that returns ``log``, ``holds`` (boolean, null if the random draws leave it open) and
-    ``evidence`` (text, null if the log has none).
+    ``evidence`` (text, null if the log has none). A claim that is not judged by what its paper used has ``judged_by``.
 
     Examples
     --------
@@ -76,6 +76,7 @@ def _checked(connection: "duckdb.DuckDBPyConnection", claim: Mapping[str, Any]) 
         "logs_held": list(own.values()).count(HOLDS),
         "other_logs": len(other),
         "other_logs_held": list(other.values()).count(HOLDS),
+        "judged_by": claim.get("judged_by"),
         "evidence": "; ".join(texts) or missing,
         "sql": sql,
     }

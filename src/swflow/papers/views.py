@@ -1,12 +1,23 @@
 """SQL views that compare published values with simulated ones: agreement, other readings, and trends."""
 
-#: Absolute tolerances for correlations; they replace 1, 5 and 10 percent. A tolerance is at most half the published
-#: correlation, so that 0 does not match a correlation near 0.
-CORRELATION_TOLERANCES = {1: 0.015, 5: 0.03, 10: 0.05}
+#: Absolute tolerances for correlations; they replace 1, 5 and 10 percent. Two printed decimals are right to 0.005.
+CORRELATION_TOLERANCES = {1: 0.005, 5: 0.015, 10: 0.03}
 
-#: Figures in percent for which 0 means equality. Their differences are percentage points: 0.39 and 0.78 differ by less
-#: than 1 percent of the underlying area.
+#: Figures in percent for which 0 means equality. Their differences are percentage points, of which 0.5, 1 and 2
+#: replace 1, 5 and 10 percent.
 POINTS = ("squashed_area_difference",)
+POINT_TOLERANCES = {1: 0.5, 5: 1.0, 10: 2.0}
+
+#: A tolerance for correlations and points is at most this share of the published value. Otherwise, the same number for
+#: all rows of a column would match many of them.
+LARGEST_SHARE = 0.25
+
+#: The verdicts on a value within a tolerance, by scale, in the order of the tolerances.
+WITHIN = {
+    "relative": tuple(f"within {percent} %" for percent in CORRELATION_TOLERANCES),
+    "correlation": tuple(f"within {tolerance:g}" for tolerance in CORRELATION_TOLERANCES.values()),
+    "points": tuple(f"within {tolerance:g} points" for tolerance in POINT_TOLERANCES.values()),
+}
 
 
 def scale_of(figure: str) -> str:
@@ -25,8 +36,9 @@ def tolerance(row: str, percent: int) -> str:
     """
     return (
         f"greatest({row}.rounding, CASE {scale_of(f'{row}.figure')} "
-        f"WHEN 'correlation' THEN least({CORRELATION_TOLERANCES[percent]}, abs({row}.value) / 2) "
-        f"WHEN 'points' THEN {percent} ELSE {percent / 100} * abs({row}.value) END)"
+        f"WHEN 'correlation' THEN least({CORRELATION_TOLERANCES[percent]}, {LARGEST_SHARE} * abs({row}.value)) "
+        f"WHEN 'points' THEN least({POINT_TOLERANCES[percent]}, {LARGEST_SHARE} * abs({row}.value)) "
+        f"ELSE {percent / 100} * abs({row}.value) END)"
     )
 
 
@@ -39,12 +51,23 @@ def _within(row: str) -> str:
     return f"CASE {percents} END"
 
 
+#: Published values with the workload to compare: another log stands in for one that is not here, if a reading of the
+#: paper replaces this log (``part`` is ``log``), and ``stand_in`` names it.
+PLACED = """
+    CREATE VIEW placed AS
+    WITH here AS (SELECT DISTINCT split_part(workload, '+', 1) AS log FROM medians)
+    SELECT p.* EXCLUDE (workload), s.ours AS stand_in,
+        coalesce(s.ours || substr(p.workload, len(s.published) + 1), p.workload) AS workload
+    FROM published p LEFT JOIN reading_parts s ON s.paper = p.paper AND s.part = 'log'
+        AND s.published = split_part(p.workload, '+', 1) AND s.published NOT IN (FROM here) AND s.ours IN (FROM here)
+"""
+
 #: Published values with those of swflow. Rows without swflow's value stay, with the reason.
 CELLS = f"""
     CREATE VIEW cells AS
     WITH measured AS (SELECT DISTINCT workload, scheduler FROM medians)
     SELECT paper, "table", row, "column", p.value AS published, m.value AS ours, m.value - p.value AS difference,
-        m.value / nullif(p.value, 0) AS ratio, p.workload, p.scheduler, p.figure,
+        m.value / nullif(p.value, 0) AS ratio, p.workload, p.scheduler, p.figure, stand_in, rounding,
         CASE WHEN p.value IS NULL THEN 'not legible'
             WHEN m.value IS NOT NULL THEN NULL
             WHEN p.workload IS NULL THEN 'no public log'
@@ -56,25 +79,28 @@ CELLS = f"""
                 THEN 'scheduler not run'
             ELSE 'figure unknown' END AS reason,
         {scale_of("p.figure")} AS scale, {_within("p")} AS within_percent
-    FROM published p LEFT JOIN medians m
+    FROM placed p LEFT JOIN medians m
         ON m.workload = p.workload AND m.figure = p.figure AND m.scheduler IS NOT DISTINCT FROM p.scheduler
     ORDER BY paper, "table", row, "column", p.workload
 """
 
-#: Published values with those of swflow under another reading of the paper: another scheduler, step or figure.
+#: Published values with those of swflow under another reading of the paper: another scheduler, step, figure or log.
 READINGS = f"""
     CREATE VIEW readings AS
     WITH read AS (
         SELECT p.*, named.reading,
-            CASE WHEN step.paper IS NULL THEN p.workload
+            CASE WHEN log.paper IS NOT NULL THEN log.ours || substr(p.workload, len(log.published) + 1)
+                WHEN step.paper IS NULL THEN p.workload
                 WHEN step.published IS NULL THEN p.workload || '+' || step.ours
                 WHEN step.ours IS NULL THEN left(p.workload, len(p.workload) - len(step.published) - 1)
                 ELSE left(p.workload, len(p.workload) - len(step.published)) || step.ours END AS read_workload,
             coalesce(scheduler.ours, p.scheduler) AS read_scheduler, coalesce(figure.ours, p.figure) AS read_figure,
-            coalesce(step.paper, scheduler.paper, figure.paper) IS NOT NULL AS is_read
-        FROM published p JOIN (SELECT DISTINCT paper, reading FROM reading_parts) named USING (paper)
+            coalesce(log.paper, step.paper, scheduler.paper, figure.paper) IS NOT NULL AS is_read
+        FROM placed p JOIN (SELECT DISTINCT paper, reading FROM reading_parts) named USING (paper)
         LEFT JOIN reading_parts step ON step.paper = p.paper AND step.reading = named.reading AND step.part = 'step'
             AND coalesce(ends_with(p.workload, '+' || step.published), NOT contains(p.workload, '+'))
+        LEFT JOIN reading_parts log ON log.paper = p.paper AND log.reading = named.reading AND log.part = 'log'
+            AND split_part(p.workload, '+', 1) = log.published
         LEFT JOIN reading_parts scheduler ON scheduler.paper = p.paper AND scheduler.reading = named.reading
             AND scheduler.part = 'scheduler' AND scheduler.published = p.scheduler
         LEFT JOIN reading_parts figure ON figure.paper = p.paper AND figure.reading = named.reading
@@ -168,30 +194,17 @@ TREND_CHECKS = """
     ORDER BY ALL
 """
 
-#: Number of draws from which a range of 95 % is taken.
-FEWEST_DRAWS = 20
-
 #: Relative difference of two numbers of jobs above which a paper used another version of a log.
 OTHER_VERSION = 0.05
 
-#: All verdicts, the first that applies to a cell is its verdict.
-VERDICTS = (
-    "within 1 %", "within 5 %", "within 10 %", "inside the draws", "another version of the log", "another reading",
-    "open", "not compared",
-)  # fmt: skip
+#: Share by which a value may miss more than the same figure of the log itself, whose version excuses it.
+BEYOND_LOG = 0.01
 
-#: The sorted values of all replicates of each published figure. A table, because `figures` reads all jobs.
-DRAWS = """
-    INSERT INTO draws
-    SELECT recipe, figures.scheduler, figures.figure, list(figures.value ORDER BY figures.value)
-    FROM figures JOIN (
-        SELECT workload, recipe, replicate FROM workloads UNION SELECT workload, recipe, replicate FROM sweeps
-    ) USING (workload)
-    JOIN (SELECT DISTINCT workload, scheduler, figure FROM published) p ON p.workload = recipe
-        AND p.figure = figures.figure AND p.scheduler IS NOT DISTINCT FROM figures.scheduler
-    WHERE replicate IS NOT NULL AND figures.value IS NOT NULL
-    GROUP BY ALL
-"""
+#: The kinds of verdicts, the first that applies to a cell is its verdict. `WITHIN` names the first three for
+#: correlations and points.
+VERDICTS = (
+    *WITHIN["relative"], "inside the draws", "another version of the log", "another reading", "open", "not compared",
+)  # fmt: skip
 
 
 def _shown(value: str) -> str:
@@ -211,13 +224,13 @@ _OFF = (
 
 
 #: The cells with their verdicts. Evidence of another version of a log is the number of jobs of the log itself, before
-#: any step, in the same paper.
+#: any step, in the same paper. It excuses the figures of the log itself, and those of workloads that were made from it
+#: as far as the same figure of the log itself misses in the same direction. ``level`` is the position of the verdict
+#: in `VERDICTS`, from 1.
 REPRODUCTION = f"""
     CREATE VIEW reproduction AS
     WITH drawn AS (
-        SELECT c.paper, c."table", c.row, c."column", len(d.sorted) AS draws,
-            list_aggregate(d.sorted, 'quantile_cont', 0.025) AS low,
-            list_aggregate(d.sorted, 'quantile_cont', 0.975) AS high,
+        SELECT c.paper, c."table", c.row, c."column", len(d.sorted) AS draws, d.low, d.high,
             100 * (len(list_filter(d.sorted, lambda x: x < c.published))
                 + len(list_filter(d.sorted, lambda x: x = c.published)) / 2) / len(d.sorted) AS percentile
         FROM cells c JOIN draws d ON d.workload = c.workload AND d.figure = c.figure
@@ -226,8 +239,11 @@ REPRODUCTION = f"""
     counted AS (
         SELECT paper, workload AS log, arg_max(published, abs(ratio - 1)) AS published,
             arg_max(ours, abs(ratio - 1)) AS ours, max(abs(ratio - 1)) AS off
-        FROM cells WHERE figure IN ('jobs', 'kept_jobs', 'log_jobs') AND reason IS NULL AND NOT contains(workload, '+')
+        FROM cells WHERE figure IN ('jobs', 'log_jobs') AND reason IS NULL AND NOT contains(workload, '+')
         GROUP BY ALL),
+    own AS (
+        SELECT paper, workload AS log, scheduler, figure, arg_max(ratio, abs(ratio - 1)) AS ratio
+        FROM cells WHERE reason IS NULL AND NOT contains(workload, '+') GROUP BY ALL),
     nearest AS (
         SELECT paper, "table", row, "column", min(within_percent) AS within_percent,
             arg_min(reading, (coalesce(within_percent, 100), abs(difference), reading)) AS reading,
@@ -235,34 +251,42 @@ REPRODUCTION = f"""
         FROM readings GROUP BY ALL),
     judged AS (
         SELECT c.*, draws, low, high, percentile, counted.log, counted.published AS published_jobs,
-            counted.ours AS our_jobs, nearest.reading, nearest.ours AS read_ours,
-            CASE WHEN c.reason IS NOT NULL THEN 'not compared'
-                WHEN c.within_percent IS NOT NULL THEN 'within ' || c.within_percent || ' %'
-                WHEN draws >= {FEWEST_DRAWS} AND c.published BETWEEN low - p.rounding AND high + p.rounding
-                    THEN 'inside the draws'
-                WHEN counted.off > {OTHER_VERSION} THEN 'another version of the log'
-                WHEN nearest.within_percent <= 5 THEN 'another reading'
-                ELSE 'open' END AS verdict
-        FROM cells c JOIN published p USING (paper, "table", row, "column")
+            counted.ours AS our_jobs, own.ratio AS own_ratio, nearest.reading, nearest.ours AS read_ours,
+            CASE WHEN c.reason IS NOT NULL THEN 8
+                WHEN c.within_percent IS NOT NULL THEN CASE c.within_percent WHEN 1 THEN 1 WHEN 5 THEN 2 ELSE 3 END
+                WHEN c.published BETWEEN low - c.rounding AND high + c.rounding THEN 4
+                WHEN counted.off > {OTHER_VERSION} AND (NOT contains(c.workload, '+')
+                    OR abs(c.ratio - 1) <= abs(own.ratio - 1) + {BEYOND_LOG}
+                        AND sign(c.ratio - 1) = sign(own.ratio - 1)) THEN 5
+                WHEN nearest.within_percent <= 5 THEN 6
+                ELSE 7 END AS level
+        FROM cells c
         LEFT JOIN drawn USING (paper, "table", row, "column")
         LEFT JOIN counted ON counted.paper = c.paper AND counted.log = split_part(c.workload, '+', 1)
+        LEFT JOIN own ON own.paper = c.paper AND own.log = split_part(c.workload, '+', 1) AND own.figure = c.figure
+            AND own.scheduler IS NOT DISTINCT FROM c.scheduler
         LEFT JOIN nearest USING (paper, "table", row, "column"))
     SELECT paper, "table", row, "column", published, ours, difference, ratio, workload, scheduler, figure, reason,
-        scale, within_percent, verdict, draws, low, high,
-        CASE verdict WHEN 'not compared' THEN reason
+        scale, within_percent, level,
+        CASE WHEN level <= 3 AND scale = 'correlation' THEN {list(WITHIN["correlation"])}[level]
+            WHEN level <= 3 AND scale = 'points' THEN {list(WITHIN["points"])}[level]
+            ELSE {list(VERDICTS)}[level] END AS verdict,
+        draws, low, high, stand_in,
+        CASE level WHEN 8 THEN reason
             ELSE 'swflow has ' || {_shown("ours")} || ', published is ' || {_shown("published")}
-                || ' (' || {_OFF} || ')' ||
-                CASE verdict
-                WHEN 'inside the draws' THEN '; the published value is at percentile ' || round(percentile)::INTEGER
-                WHEN 'another version of the log' THEN '; the paper counts ' || {_shown("published_jobs")}
+                || ' (' || {_OFF} || ')' || coalesce('; from ' || stand_in || ', because the log is not here', '') ||
+                CASE level
+                WHEN 4 THEN '; the published value is at percentile ' || round(percentile)::INTEGER
+                WHEN 5 THEN '; the paper counts ' || {_shown("published_jobs")}
                     || ' jobs in ' || log || ', swflow''s has ' || {_shown("our_jobs")}
-                WHEN 'another reading' THEN '; with the reading "' || reading || '", swflow has '
-                    || {_shown("read_ours")}
-                WHEN 'open' THEN coalesce(CASE WHEN read_ours <> ours THEN '; the nearest reading, "' || reading
+                    || CASE WHEN contains(workload, '+')
+                        THEN ', and the log itself misses by ' || printf('%+.2f %%', 100 * (own_ratio - 1)) ELSE '' END
+                WHEN 6 THEN '; with the reading "' || reading || '", swflow has ' || {_shown("read_ours")}
+                WHEN 7 THEN coalesce(CASE WHEN read_ours <> ours THEN '; the nearest reading, "' || reading
                     || '", gives ' || {_shown("read_ours")} END, '')
                 ELSE '' END
-                || coalesce(CASE WHEN draws > 1 THEN '; 95 % of ' || draws || ' draws are from ' || {_shown("low")}
-                    || ' to ' || {_shown("high")} END, '') || '.' END AS explanation
+                || coalesce('; one more draw after ' || draws || ' is from ' || {_shown("low")}
+                    || ' to ' || {_shown("high")} || ' with 95 %', '') || '.' END AS explanation
     FROM judged
     ORDER BY paper, "table", row, "column", workload
 """
@@ -270,14 +294,14 @@ REPRODUCTION = f"""
 #: For every table of a paper: how many cells were published, are compared, and match; ``within_5`` includes
 #: ``within_1``. Missing cells are not legible, or were not run. A cell that is compared with more than one log, named
 #: in its row as "(here LOG)", counts once, with the first verdict of all.
-COVERAGE = f"""
+COVERAGE = r"""
     INSERT INTO coverage
     SELECT paper, "table", count(*), count(*) FILTER (best <= 7), count(*) FILTER (best = 1),
         count(*) FILTER (best <= 2), count(*) FILTER (best <= 3), count(*) FILTER (best BETWEEN 4 AND 7),
         count(*) FILTER (best = 8), count(*) FILTER (best = 4), count(*) FILTER (best = 5), count(*) FILTER (best = 6),
         count(*) FILTER (best = 7)
     FROM (
-        SELECT paper, "table", min(list_position({list(VERDICTS)}, verdict)) AS best
-        FROM reproduction GROUP BY paper, "table", regexp_replace(row, ' \\(here [^)]*\\)$', ''), "column")
+        SELECT paper, "table", min(level) AS best
+        FROM reproduction GROUP BY paper, "table", regexp_replace(row, ' \(here [^)]*\)$', ''), "column")
     GROUP BY ALL ORDER BY ALL
 """

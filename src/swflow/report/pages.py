@@ -14,7 +14,7 @@ from swflow.figures.request import all_runs
 from swflow.figures.sweeps import draw_sweep_on
 from swflow.names import log_of, recipe_of
 from swflow.report.blocks import BEST, Page, Section, compared, counted, items, matrix
-from swflow.report.papers import claims_block, legend, overview_item, table_blocks
+from swflow.report.papers import claims_block, definitions_block, legend, overview_item, table_blocks
 from swflow.report.plan import Study
 from swflow.report.source import Source, figure_block
 from swflow.report.tables import OF_ALL_LOGS, TABLES, Block, Scope
@@ -146,6 +146,11 @@ def _paper_page(source: Source, paper: str) -> Page:
             [claims_block(source.connection, paper)],
         ),
         Section("Tables", note, [{"kind": "legend", "items": legend()}, *tables] if tables else []),
+        Section(
+            "Definitions",
+            "What the columns of the published tables are, in the words of the paper, and what is compared with them.",
+            [definitions_block(source.connection, paper)] if tables else [],
+        ),
         Section("Figures", "In the order of the paper, drawn from the runs here.", _paper_figures(source, about)),
         Section("Studies", "Their pages have the figures of all runs.", studies),
     ]

@@ -10,13 +10,14 @@ import duckdb
 from swflow.analysis.verdicts import NOT_DISTINGUISHABLE
 from swflow.files.query import fetched
 from swflow.papers.claims import FAILS, HOLDS, UNCHECKED
-from swflow.papers.views import VERDICTS
+from swflow.papers.views import VERDICTS, WITHIN
 from swflow.report.tables import Block, quoted
 from swflow.report.units import shortened
 
 #: The style and the sign of each verdict, in the order of `swflow.papers.views.VERDICTS`. The sign repeats the colour.
 _STYLES = ("w1", "w5", "w10", "drawn", "version", "reading", "open", "missing")
 TONES = dict(zip(VERDICTS, zip(_STYLES, ("=", "≈", "~", "∈", "v", "r", "≠", ""), strict=True), strict=True))
+TONES |= {verdict: TONES[VERDICTS[place]] for verdicts in WITHIN.values() for place, verdict in enumerate(verdicts)}
 
 #: The style of each verdict on a claim.
 CLAIM_TONES = {HOLDS: "good", FAILS: "far", NOT_DISTINGUISHABLE: "none", UNCHECKED: "none"}
@@ -29,7 +30,7 @@ LEFT JOIN (SELECT paper, "table", row, "column", any_value(ours) AS ours FROM re
     GROUP BY ALL) b USING (paper, "table", row, "column")
 WHERE paper = {paper} ORDER BY place"""
 
-_CLAIMS = """SELECT paper, section, claim, holds, logs_held, logs, other_logs_held, other_logs, evidence, sql
+_CLAIMS = """SELECT paper, section, claim, holds, logs_held, logs, other_logs_held, other_logs, judged_by, evidence, sql
 FROM claims WHERE paper = {paper} ORDER BY rowid"""
 
 
@@ -111,6 +112,26 @@ def claims_block(connection: duckdb.DuckDBPyConnection, paper: str) -> Block:
         "sql": sql,
         "items": items,
         **_data(names, rows),
+    }
+
+
+def definitions_block(connection: duckdb.DuckDBPyConnection, paper: str) -> Block:
+    """Return the definitions of the columns of a paper's tables, as a block of a page."""
+    sql = f"""SELECT string_agg(DISTINCT "table", ', ' ORDER BY "table") AS tables, "column", words, figure, expression,
+    difference
+FROM (SELECT rowid AS place, * FROM definitions) WHERE paper = {quoted(paper)}
+GROUP BY "column", words, figure, expression, difference ORDER BY min(place)"""
+    names, rows = fetched(connection.execute(sql))
+    return {
+        "kind": "table",
+        "name": f"definitions-{paper.replace(' ', '-').lower()}",
+        "title": "Definitions",
+        "note": "",
+        "sql": sql,
+        "columns": [
+            {"name": name, "kind": "text", "long": name not in ("tables", "column", "figure")} for name in names
+        ],
+        "rows": [["" if value is None else value for value in row] for row in rows],
     }
 
 

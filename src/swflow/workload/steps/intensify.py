@@ -1,17 +1,21 @@
-"""The step `intensify`: change the load by a factor on arrivals or run times. The Notes describe its flaw."""
+"""The step `intensify`: change the load by a factor on arrivals, run times or the shares of sizes."""
 
 import math
 
+import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError, suggest
-from swflow.jobs.table import Workload
+from swflow.jobs.table import Workload, require_known
 
 #: What can be changed; see `intensify`.
-CHANGES = ("arrivals", "run-times")
+CHANGES = ("arrivals", "run-times", "sizes")
 
 #: Columns, in seconds, that scale with run times.
 _LENGTHS = ("run_time", "average_cpu_time", "requested_time", "estimate")
+
+#: Columns that a job keeps whose size and run time are those of another job.
+_KEPT = ("job_id", "submit_time", "preceding_job_id", "think_time", "depends_on", "eligible_after", "cancelled_after")
 
 
 def intensify(workload: Workload, factor: float, *, by: str = "arrivals") -> Workload:
@@ -22,10 +26,12 @@ def intensify(workload: Workload, factor: float, *, by: str = "arrivals") -> Wor
     ----------
     factor : float
         Values below 1 reduce the load.
-    by : {'arrivals', 'run-times'}
+    by : {'arrivals', 'run-times', 'sizes'}
         Quantity to change. ``arrivals`` divides times between submissions, think times, and times until jobs are
         eligible. ``run-times`` multiplies run times, CPU times, estimates, and those of ``shapes``. Seconds are not
-        rounded.
+        rounded. ``sizes`` raises the share of jobs that are larger than the median size: evenly spaced jobs up to the
+        median are replaced by copies of larger ones, in their order, until the area of all jobs has grown by the
+        factor. Below 1, larger jobs are replaced by others.
 
     Returns
     -------
@@ -35,14 +41,15 @@ def intensify(workload: Workload, factor: float, *, by: str = "arrivals") -> Wor
     Raises
     ------
     SwflowError
-        If an option has an invalid value.
+        If an option has an invalid value, or replacing all jobs of one side of the median size does not suffice.
 
     Notes
     -----
     Most evaluations vary the load in this way. Its flaw is that it also changes other properties. Denser arrivals
     compress the day: at a factor of 2, a day has 12 hours, and a job of 10 hours ends in the night after the next.
     Longer run times move jobs to other classes. A curve of performance against load therefore compares workloads that
-    no user submitted. A heatmap shows the loads that the jobs of one recorded workload experienced.
+    no user submitted. Changed shares of sizes keep the arrivals and leave each job as some user submitted it. A heatmap
+    shows the loads that the jobs of one recorded workload experienced.
 
     References
     ----------
@@ -57,17 +64,47 @@ def intensify(workload: Workload, factor: float, *, by: str = "arrivals") -> Wor
     [100.0, 140.0]
     >>> intensify(tiny, 1.5, by="run-times").jobs["run_time"].to_list()
     [15.0, 30.0]
+    >>> jobs = jobs.with_columns(processors=pl.Series([1, 3]))
+    >>> intensify(Workload(jobs, Machine.of(4), "tiny"), 12 / 7, by="sizes").jobs["processors"].to_list()
+    [3, 3]
     """
     if not (factor > 0 and math.isfinite(factor)):
         raise SwflowError(f"intensify: factor: {factor}; expected a number above 0")
     if by not in CHANGES:
         raise SwflowError(f"intensify: by: unknown value {by!r}{suggest(by, CHANGES)}")
     jobs = workload.jobs
-    table = jobs.with_columns(**changes(jobs, factor, by))
+    if by == "sizes":
+        require_known(jobs, ("processors", "run_time"), f"intensify: {workload.name}", "; drop such jobs with clean")
+        table, replaced = _with_other_sizes(jobs, factor)
+    else:
+        table, replaced = jobs.with_columns(**changes(jobs, factor, by)), 0
     if "wait_time" in jobs.columns:
         table = table.with_columns(wait_time=pl.lit(None, jobs.schema["wait_time"]))
     entry = {"stage": "intensify", "factor": factor, "by": by, "read": jobs.height, "kept": jobs.height, "removed": {}}
-    return workload.with_jobs(table, entry)
+    return workload.with_jobs(table, entry | ({"replaced": replaced} if by == "sizes" else {}))
+
+
+def _with_other_sizes(jobs: pl.DataFrame, factor: float) -> tuple[pl.DataFrame, int]:
+    """Replace evenly spaced jobs by evenly spaced ones from the other side of the median size; return their number."""
+    size = jobs["processors"].to_numpy()
+    area = size * jobs["run_time"].to_numpy()
+    larger = size > np.median(size)
+    givers, takers = (np.flatnonzero(larger == side) for side in (factor > 1, factor <= 1))
+    change = area[givers].mean() - area[takers].mean() if len(givers) and len(takers) else 0.0
+    wanted = (factor - 1) * area.sum() / change if change else math.inf
+    count = round(wanted) if 0 <= wanted <= len(takers) else None
+    if factor == 1:
+        return jobs, 0
+    if count is None:
+        raise SwflowError(
+            f"intensify: factor: {factor:g} cannot be reached by sizes: there are {larger.sum():,} jobs above the "
+            f"median size and {(~larger).sum():,} others; expected a number nearer to 1, or by: run-times"
+        )
+    middles = (np.arange(count) + 0.5) / max(count, 1)
+    rows = np.arange(jobs.height)
+    rows[takers[(middles * len(takers)).astype(int)]] = givers[(middles * len(givers)).astype(int)]
+    kept = [name for name in _KEPT if name in jobs.columns]
+    return jobs[pl.Series(rows)].with_columns(jobs.select(kept)), count
 
 
 def changes(jobs: pl.DataFrame, factor: float, by: str) -> dict[str, pl.Expr]:

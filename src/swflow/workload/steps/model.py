@@ -20,7 +20,8 @@ from swflow.workload.models.fit_measures import fit_measures
 from swflow.workload.models.lublin import generate_lublin
 from swflow.workload.models.minh_wolters import REPEATS, LocalityModel, fit_locality, generate_locality
 from swflow.workload.models.mixtures import COMPONENTS
-from swflow.workload.models.pools import Plain, Pools, as_plain, of_plain, pools_of
+from swflow.workload.models.pools import Plain, Pools, as_plain, pools_of
+from swflow.workload.models.resample import RepetitionModel, ResampleModel, fit_repetition, fit_resample
 from swflow.workload.models.song import MarkovModel, fit_markov, generate_markov, power_of_two_class
 
 #: The models, with descriptions.
@@ -30,7 +31,11 @@ MODELS: dict[str, str] = {
     "lublin": "sizes and run times by Lublin and Feitelson (2003), for the log's machine",
     "song": "Markov chains over classes of sizes and run times, after Song, Ernemann and Yahyapour (2004)",
     "resample": "the log's jobs, drawn with replacement: marginals and correlation without any order",
+    "repetition": "the log's jobs, each drawn repeatedly in a row as in the log (Feitelson's locality of sampling)",
 }
+
+#: The models that draw whole jobs of the log, whose estimates they keep.
+_WHOLE_JOBS = ("resample", "repetition")
 
 #: Values of the option ``arrivals`` of `fit`.
 ARRIVALS = (LogArrivals.kind, DailyCycle.kind)
@@ -49,34 +54,7 @@ class LublinModel:
     processors: int
 
 
-@dataclass(frozen=True)
-class ResampleModel:
-    """
-    The jobs of a log, without their order.
-
-    Each array has an element per different job: its run time (seconds), size, estimate (seconds, NaN if unknown), and
-    the number of jobs of the log with these values.
-    """
-
-    run_times: np.ndarray
-    processors: np.ndarray
-    estimates: np.ndarray
-    jobs: np.ndarray
-
-    def to_dict(self) -> dict[str, object]:
-        """Return the model as JSON-compatible data; an unknown estimate is null."""
-        return as_plain(self) | {
-            "processors": self.processors.astype(np.int64).tolist(),
-            "estimates": [None if np.isnan(estimate) else estimate for estimate in self.estimates.tolist()],
-        }
-
-    @classmethod
-    def from_dict(cls, content: Plain) -> "ResampleModel":
-        """Create a model from the result of `to_dict`."""
-        return cls(**of_plain(content) | {"jobs": np.array(content["jobs"], dtype=np.int64)})
-
-
-_Attributes = LocalityModel | MarkovModel | LublinModel | ResampleModel
+_Attributes = LocalityModel | MarkovModel | LublinModel | ResampleModel | RepetitionModel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +110,7 @@ def fit(
         machine=workload.machine,
         attributes=attributes,
         arrivals=LogArrivals(submit_times) if arrivals == "log" else fit_daily_cycle(submit_times, workload.header),
-        estimates=pools_of(keys, requested) if model != "resample" else Pools({}, {}),
+        estimates=pools_of(keys, requested) if model not in _WHOLE_JOBS else Pools({}, {}),
         options={"window": window, "repeats": repeats} if isinstance(attributes, LocalityModel) else {},
         header={key: list(workload.header[key]) for key in _KEPT_HEADER if key in workload.header},
         history=workload.history,
@@ -290,10 +268,8 @@ def _fit_attributes(
         return fit_markov(run_times, processors)
     if model == "lublin":
         return LublinModel(machine.processors), power_of_two_class(run_times).astype(str)
-    columns = np.stack([run_times.astype(float), processors.astype(float), np.nan_to_num(requested, nan=-1)])
-    different, counts = np.unique(columns, axis=1, return_counts=True)
-    estimates = np.where(different[2] < 0, np.nan, different[2])
-    return ResampleModel(different[0], different[1], estimates, counts), np.full(len(run_times), "all")
+    fit_jobs = fit_repetition if model == "repetition" else fit_resample
+    return fit_jobs(run_times, processors, requested), np.full(len(run_times), "all")
 
 
 def _attributes_from(model: str, content: Plain) -> _Attributes:
@@ -302,8 +278,8 @@ def _attributes_from(model: str, content: Plain) -> _Attributes:
         raise ValueError(f"unknown model {model!r}{suggest(model, MODELS)}")
     if model == "song":
         return MarkovModel.from_dict(content)
-    if model == "resample":
-        return ResampleModel.from_dict(content)
+    if model in _WHOLE_JOBS:
+        return (ResampleModel if model == "resample" else RepetitionModel).from_dict(content)
     return LublinModel(**content) if model == "lublin" else LocalityModel.from_dict(content)
 
 
@@ -312,10 +288,8 @@ def _generate_attributes(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Draw run times, sizes and requested times (NaN where unknown)."""
     attributes = fitted.attributes
-    if isinstance(attributes, ResampleModel):
-        cumulative = np.cumsum(attributes.jobs)
-        rows = np.searchsorted(cumulative, rng.random(jobs) * cumulative[-1], side="right")
-        return attributes.run_times[rows], attributes.processors[rows], attributes.estimates[rows]
+    if isinstance(attributes, ResampleModel | RepetitionModel):
+        return attributes.draw(jobs, rng)
     if isinstance(attributes, LocalityModel):
         repeats = None if fitted.model == "mbc-ls" else fitted.options["repeats"]
         run_times, processors, keys = generate_locality(

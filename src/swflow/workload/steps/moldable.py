@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from swflow.errors import SwflowError
+from swflow.errors import SwflowError, suggest
 from swflow.jobs.table import Workload, require_known
 from swflow.workload.models.downey import largest_useful, speedup
 
@@ -20,9 +20,12 @@ REQUESTS = (0.1918, 0.1876)
 #: ``cdf(x, y) = JOINT[0] * log2(x) * log2(y) + JOINT[1] * log2(x) + JOINT[2] * log2(y) + JOINT[3]``.
 JOINT = (0.009548, -0.01877, 0.07468, -0.009198)
 
-#: Mean and standard deviation of Downey's sigma, a normal distribution (section 4.2), truncated here to values of at
-#: least 0.
+#: Mean and standard deviation of Downey's sigma, a normal distribution (section 4.2).
 VARIANCE = (1.209, 1.132)
+
+#: How values of sigma below 0, which have no meaning, are avoided. ``clipped`` values become 0, a linear speedup: at
+#: every value from 0 on, the distribution function is the stated one. A ``truncated`` distribution has other values.
+SIGMAS = ("clipped", "truncated")
 
 #: Type of the column ``shapes``: the possible processors of a job, with the run time (seconds) for each.
 SHAPES = pl.List(pl.Struct({"processors": pl.Int64(), "run_time": pl.Float64()}))
@@ -39,7 +42,12 @@ class JobParameters:
 
 
 def moldable(
-    workload: Workload, rng: np.random.Generator, *, pb: float | None = None, keep_recorded: bool = True
+    workload: Workload,
+    rng: np.random.Generator,
+    *,
+    pb: float | None = None,
+    keep_recorded: bool = True,
+    sigma: str = "clipped",
 ) -> Workload:
     """
     Add to every job the shapes in which it could run, by the model of Cirne and Berman.
@@ -61,6 +69,9 @@ def moldable(
     keep_recorded : bool
         Whether the recorded shape is one of the v shapes, with its recorded run time. Otherwise it is present only by
         chance, or if the machine has fewer than c_min processors.
+    sigma : {'clipped', 'truncated'}
+        How Downey's sigma, which is normal in the paper, is kept from being negative: by setting negative values to 0,
+        or by a distribution that is truncated at 0.
 
     Returns
     -------
@@ -73,7 +84,8 @@ def moldable(
     Raises
     ------
     SwflowError
-        If ``pb`` is not a probability, a job's processors or run time is unknown, or a job is wider than the machine.
+        If ``pb`` is not a probability, ``sigma`` is none of its values, a job's processors or run time is unknown, or
+        a job is wider than the machine.
 
     References
     ----------
@@ -94,6 +106,8 @@ def moldable(
     """
     if pb is not None and not 0 <= pb <= 1:
         raise SwflowError(f"moldable: pb: {pb}; expected a number from 0 to 1")
+    if sigma not in SIGMAS:
+        raise SwflowError(f"moldable: sigma: unknown value {sigma!r}{suggest(sigma, SIGMAS)}")
     jobs, machine = workload.jobs, workload.machine.processors
     remedy = "; drop them with clean (rules no-processors and unknown-run-time)"
     require_known(jobs, ("processors", "run_time"), f"moldable: {workload.name}", remedy)
@@ -106,7 +120,7 @@ def moldable(
     recorded = jobs["processors"].to_numpy()
     share = power_of_two_share(recorded)
     pb = share if pb is None else pb
-    drawn = draw_parameters(jobs.height, rng)
+    drawn = draw_parameters(jobs.height, rng, sigma)
     maximum = np.floor(largest_useful(drawn.average_parallelism, drawn.variance)).astype(np.int64)
     sizes = draw_sizes(drawn, np.minimum(maximum, machine), recorded, pb, keep_recorded, rng)
     job, place = np.nonzero(sizes)
@@ -125,6 +139,7 @@ def moldable(
         "pb": pb,
         "power_of_two_share": share,
         "keep_recorded": keep_recorded,
+        "sigma": sigma,
         "shapes": int(per_job.sum()),
         "rigid": int((per_job == 1).sum()),
         "below_minimum": int((recorded < drawn.minimum).sum()),
@@ -154,13 +169,12 @@ def power_of_two_share(processors: np.ndarray) -> float:
     return float(np.mean((processors & (processors - 1)) == 0)) if processors.size else 0.0
 
 
-def draw_parameters(jobs: int, rng: np.random.Generator) -> JobParameters:
+def draw_parameters(jobs: int, rng: np.random.Generator, sigma: str = "clipped") -> JobParameters:
     """
     Draw the parameters of jobs by inverting their distribution functions, with five random numbers per job.
 
     Numbers of processors and of requests are the drawn values rounded up to whole numbers, so that their distribution
-    function has the stated values at every whole number. A c_u above 1 is at least 2. Sigma is drawn from its normal
-    distribution truncated to values of at least 0.
+    function has the stated values at every whole number. A c_u above 1 is at least 2. ``sigma`` is one of `SIGMAS`.
 
     Examples
     --------
@@ -173,7 +187,7 @@ def draw_parameters(jobs: int, rng: np.random.Generator) -> JobParameters:
     minimum = np.ceil(invert_uniform_log(rng.random(jobs), *MINIMUM)).astype(np.int64)
     parallelism = invert_joint_uniform_log(rng.random(jobs), minimum)
     mean, deviation = VARIANCE
-    below_zero = ndtr(-mean / deviation)
+    below_zero = ndtr(-mean / deviation) if sigma == "truncated" else 0.0
     variance = np.maximum(mean + deviation * ndtri(below_zero + rng.random(jobs) * (1 - below_zero)), 0.0)
     several = np.maximum(np.ceil(invert_uniform_log(rng.random(jobs), *REQUESTS)), 2).astype(np.int64)
     return JobParameters(minimum, parallelism, variance, np.where(rng.random(jobs) < ONE_REQUEST, 1, several))
