@@ -12,10 +12,11 @@ import pytest
 import cases
 import fuzz
 from swflow.compiled.kernel import Kernel
-from swflow.scheduling.engine import nodes as cycle_of_nodes
 from swflow.scheduling.engine import setup, solve
-from swflow.scheduling.machine import ahead, counted, moves, nodes, plan
+from swflow.scheduling.machine import ahead, counted, moves, plan
 from swflow.scheduling.options import CLUSTER_OPTIONS, PRIORITY
+from swflow.scheduling.slurm import on_nodes as cycle_of_nodes
+from swflow.scheduling.slurm import placement as nodes
 
 CASES = int(os.environ.get("SWFLOW_RANDOM_CASES", "100"))
 

@@ -13,7 +13,8 @@ from helpers.kernels import for_python
 from swflow.compiled.source import Linker, plain_argument, register_formula
 from swflow.scheduling.engine import cancellations, dependents
 from swflow.scheduling.orders.vocabulary import PARAMETERS
-from swflow.scheduling.state import accounts, changes, fair_tree, heap, layout, operations, search
+from swflow.scheduling.slurm import fair_tree
+from swflow.scheduling.state import accounts, changes, heap, layout, operations, search
 from swflow.scheduling.state.heap import ELEMENT
 from swflow.scheduling.state.items import Dependencies
 

@@ -24,16 +24,16 @@ from swflow.scheduling.eligibility import (
     require_supported,
 )
 from swflow.scheduling.machine.resources import Resources, longest_stretch
-from swflow.scheduling.nodes import Nodes, most_processors, nodes_of, processors_on, units_on
 from swflow.scheduling.options import LATEST, OPTIONS, Unavailable, require_window
 from swflow.scheduling.orders.fair_share import SELECT, Ownership, ownership_of
 from swflow.scheduling.orders.formula import compile_penalty
 from swflow.scheduling.orders.keys import ARRIVAL, JobColumns, Order, mentioned, resolved_order
 from swflow.scheduling.orders.vocabulary import MOST_NAMED, PLAIN
 from swflow.scheduling.plugins.source import is_own
-from swflow.scheduling.preemption import Preempting, preempting_of
 from swflow.scheduling.refusals import refusals
 from swflow.scheduling.scheduler import LOG, Scheduler
+from swflow.scheduling.slurm.nodes import Nodes, most_processors, nodes_of, processors_on, units_on
+from swflow.scheduling.slurm.preempting import Preempting, preempting_of
 from swflow.scheduling.state.accounts import Owners
 from swflow.scheduling.state.items import Dependencies, Items
 

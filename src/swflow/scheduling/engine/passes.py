@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from swflow.scheduling.engine.cycle import serve_cycle
+from swflow.scheduling.slurm.on_processors import serve_cycle
 from swflow.scheduling.state.changes import begin, correct, is_entered, is_limited, take
 from swflow.scheduling.state.layout import CONSERVATIVE, EASY, OTHER, SLURM, State
 from swflow.scheduling.state.operations import (

@@ -12,17 +12,17 @@ from swflow.scheduling.engine.dependents import new_dependents
 from swflow.scheduling.engine.loop import Arrivals
 from swflow.scheduling.engine.passes import TICK
 from swflow.scheduling.machine.counted import new_counted
-from swflow.scheduling.machine.nodes import new_node_state
 from swflow.scheduling.machine.numbered import Numbered, new_numbered
 from swflow.scheduling.problem import Machine, Problem, Shapes, Window
 from swflow.scheduling.scheduler import Queue
+from swflow.scheduling.slurm.placement import new_node_state
+from swflow.scheduling.slurm.preempted import new_preempted
 from swflow.scheduling.state import layout
 from swflow.scheduling.state.accounts import UNLIMITED, limits_of, new_usage
 from swflow.scheduling.state.choices import Allocation, Backfill
 from swflow.scheduling.state.heap import ELEMENT
 from swflow.scheduling.state.items import Items
 from swflow.scheduling.state.layout import CONSERVATIVE, EASY, NONE, OTHER, SLURM, State
-from swflow.scheduling.state.preempted import new_preempted
 from swflow.scheduling.state.queue import NO_JOB, new_tree
 
 #: Records of jobs that fit into the processor's cache.

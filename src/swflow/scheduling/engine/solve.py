@@ -9,24 +9,24 @@ import numpy as np
 from swflow.compiled.kernel import Handle, Kernel
 from swflow.errors import SwflowError
 from swflow.scheduling.engine.cancellations import next_cancellation, note_arrival, withdraw
-from swflow.scheduling.engine.cycle import serve_cycle
 from swflow.scheduling.engine.dependents import release_dependents, take_turn
 from swflow.scheduling.engine.fast_easy import serve_by_arrival
 from swflow.scheduling.engine.loop import run_events
-from swflow.scheduling.engine.nodes import serve_cycle_on_nodes, start_by_partition
 from swflow.scheduling.engine.passes import serve_ahead, serve_as_slurm
-from swflow.scheduling.engine.preemption import PREEMPTION
 from swflow.scheduling.engine.setup import new_arrivals, new_states
 from swflow.scheduling.machine.alvio import ALVIO, RELEASED_ALVIO, with_shadows
 from swflow.scheduling.machine.counted import COUNTED, Counted
 from swflow.scheduling.machine.node_sharing import MOST_PENALTY, Sharing
-from swflow.scheduling.machine.nodes import NODES, NodeState
 from swflow.scheduling.machine.numbered import NUMBERED, larger
 from swflow.scheduling.problem import Problem
+from swflow.scheduling.slurm.on_nodes import serve_cycle_on_nodes, start_by_partition
+from swflow.scheduling.slurm.on_processors import serve_cycle
+from swflow.scheduling.slurm.placement import NODES, NodeState
+from swflow.scheduling.slurm.preempted import Preempted
+from swflow.scheduling.slurm.preemption import PREEMPTION
 from swflow.scheduling.state.accounts import at_limit, of_tree, share_of, submit_use
 from swflow.scheduling.state.changes import count_usage, is_limited, note_end, note_start
 from swflow.scheduling.state.choices import Dispatch
-from swflow.scheduling.state.preempted import Preempted
 from swflow.scheduling.state.schedule import Schedule
 from swflow.scheduling.state.search import insert_sorted, next_sorted
 

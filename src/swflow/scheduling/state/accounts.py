@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from swflow.compiled.kernel import record
-from swflow.scheduling.state.fair_tree import NO_TREE, FairTree, add_up, rank_users, set_effective, spread_usage
+from swflow.scheduling.slurm.fair_tree import NO_TREE, FairTree, add_up, rank_users, set_effective, spread_usage
 
 #: An account: processor-seconds used up to ``since``, decayed and in units of the half-life if there is one; its
 #: running processors since then; its last computed share of the usage of all, and the time of that. If usage is

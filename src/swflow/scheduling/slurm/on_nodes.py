@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 
-from swflow.scheduling.engine.cycle import slot_start
 from swflow.scheduling.machine.allocation import EMPTY, assign, is_within, remove
-from swflow.scheduling.machine.nodes import (
+from swflow.scheduling.slurm.on_processors import slot_start
+from swflow.scheduling.slurm.placement import (
     KEPT,
     NodeState,
     all_for,
@@ -113,7 +113,7 @@ def _time_of_retest(state: State, item: int, start: float, until: float) -> floa
     return time if meets and time < until else np.inf
 
 
-# -- what `swflow.scheduling.engine.preemption` changes
+# -- what `swflow.scheduling.slurm.preemption` changes
 
 
 def may_preempt(state: State) -> bool:

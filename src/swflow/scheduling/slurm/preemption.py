@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from swflow.scheduling.engine.nodes import (
+from swflow.scheduling.machine.allocation import EMPTY, ONE, assign, clear, fill, remove
+from swflow.scheduling.slurm.on_nodes import (
     TESTED,
     find_own,
     has_failed,
@@ -16,8 +17,7 @@ from swflow.scheduling.engine.nodes import (
     reserve_picked,
     start_or_reserve,
 )
-from swflow.scheduling.machine.allocation import EMPTY, ONE, assign, clear, fill, remove
-from swflow.scheduling.machine.nodes import (
+from swflow.scheduling.slurm.placement import (
     NodeState,
     choose_free_nodes,
     choose_nodes_then,

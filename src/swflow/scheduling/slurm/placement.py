@@ -15,11 +15,11 @@ import numpy as np
 
 from swflow.compiled.kernel import record
 from swflow.scheduling.machine.allocation import EMPTY, ONE, assign, clear, fill, lowest, ones, remove
-from swflow.scheduling.nodes import Nodes
+from swflow.scheduling.slurm.nodes import Nodes
+from swflow.scheduling.slurm.preempted import Preempted
 from swflow.scheduling.state import operations
 from swflow.scheduling.state.items import Items
 from swflow.scheduling.state.layout import State
-from swflow.scheduling.state.preempted import Preempted
 
 #: Some processors of a node that a running job has, or will have, and the ``next`` part of the same job, -1 for none.
 PART = record("", "node processors next")
