@@ -11,10 +11,10 @@ import pytest
 import naive
 from helpers.kernels import for_python
 from swflow.compiled.source import Linker, plain_argument, register_formula
-from swflow.scheduling.engine import cancellations, dependents
 from swflow.scheduling.orders.vocabulary import PARAMETERS
-from swflow.scheduling.slurm import fair_tree
-from swflow.scheduling.state import accounts, changes, heap, layout, operations, search
+from swflow.scheduling.slurm import accounts, fair_tree
+from swflow.scheduling.slurm import search as slurm_search
+from swflow.scheduling.state import cancellations, changes, dependents, heap, layout, operations, search
 from swflow.scheduling.state.heap import ELEMENT
 from swflow.scheduling.state.items import Dependencies
 
@@ -220,7 +220,7 @@ def test_a_cycle_tests_as_many_jobs_of_each_user_as_it_may() -> None:
 
 
 def test_a_sorted_list_has_its_jobs_by_key_and_then_by_number() -> None:
-    insert = for_python(search._insert)
+    insert = for_python(slurm_search._insert)
     rng = random.Random(2)
     for _ in range(60):
         first, room = rng.randint(0, 4), rng.randint(1, 12)
@@ -239,7 +239,7 @@ def test_a_sorted_list_has_its_jobs_by_key_and_then_by_number() -> None:
 
 
 def test_jobs_arrive_by_submit_time_and_then_by_number() -> None:
-    release_dependents = for_python(dependents.release_dependents)
+    release_dependents = for_python(dependents._release_dependents)
     rng = random.Random(3)
     for _ in range(100):
         count = rng.randint(2, 12)
@@ -276,8 +276,8 @@ def test_jobs_arrive_by_submit_time_and_then_by_number() -> None:
 
 def test_queued_jobs_are_cancelled_in_the_order_of_their_cancellations() -> None:
     note_arrival, next_cancellation = (
-        for_python(cancellations.note_arrival),
-        for_python(cancellations.next_cancellation),
+        for_python(cancellations._note_arrival),
+        for_python(cancellations._next_cancellation),
     )
     rng = random.Random(4)
     for _ in range(40):
