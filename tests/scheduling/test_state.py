@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import naive
+import naive_slurm
 from helpers.kernels import for_python
 from swflow.compiled.source import Linker, plain_argument, register_formula
 from swflow.scheduling.orders.vocabulary import PARAMETERS
@@ -37,14 +38,14 @@ def drawn_accounts(rng: random.Random) -> Given:
     return found
 
 
-def plain_tree(given: Given) -> naive.Node:
+def plain_tree(given: Given) -> naive_slurm.Node:
     """Return accounts as the slow simulator has them, users before accounts, in the order of their names."""
 
-    def node_of(name: str) -> naive.Node:
+    def node_of(name: str) -> naive_slurm.Node:
         own = given.get(name, {"share": 1, "users": {}})
-        below = [naive.Node(share, (int(name), int(user))) for user, share in sorted(own["users"].items())]
+        below = [naive_slurm.Node(share, (int(name), int(user))) for user, share in sorted(own["users"].items())]
         below += [node_of(other) for other in sorted(given) if given[other]["parent"] == name]
-        return naive.Node(own["share"], below=below)
+        return naive_slurm.Node(own["share"], below=below)
 
     return node_of(fair_tree.TOP)
 
@@ -62,7 +63,7 @@ def test_users_of_a_fair_tree_have_the_factors_of_the_slow_simulator() -> None:
         if users:
             rank_users(tree)
         numbers = [(int(name), int(user)) for name, user in pairs]
-        factors = naive.fair_tree(plain_tree(given), dict(zip(numbers, used, strict=True)))
+        factors = naive_slurm.fair_tree(plain_tree(given), dict(zip(numbers, used, strict=True)))
         assert tree.nodes["factor"][tree.leaf].tolist() == [factors[pair] for pair in numbers], (given, pairs, used)
 
 
@@ -104,7 +105,7 @@ def test_usage_and_limits_are_those_of_the_slow_simulator(half_life: float, peri
         most = np.array([[rng.randint(1, 3), rng.randint(2, 6), 1] for _ in range(usage.accounts.size)])
         usage = usage._replace(limits=accounts.limits_of(most))
         whole = rng.random() < 0.5
-        fair = naive.FairShare(half_life, period=period, whole_periods=whole, tree=plain_tree(given))
+        fair = naive_slurm.SlurmShare(half_life, period=period, whole_periods=whole, tree=plain_tree(given))
         records = np.zeros(len(jobs), layout.JOB)
         records["start"], records["processors"] = math.nan, [job.processors for job in jobs]
         coming, queued, running = list(range(len(jobs))), list[int](), list[int]()
