@@ -54,7 +54,9 @@ def owned(jobs: list[Any], rng: random.Random) -> list[naive.Job]:
     """Give jobs to users, groups and partitions."""
     users = rng.randint(1, 4)
     return [
-        naive.Job(number, *job[:4], user=rng.randrange(users), group=rng.randrange(2), partition=rng.randrange(2))
+        naive_slurm.SlurmJob(
+            number, *job[:4], user=rng.randrange(users), group=rng.randrange(2), partition=rng.randrange(2)
+        )
         for number, job in enumerate(jobs)
     ]
 
@@ -195,7 +197,7 @@ def workloads(draw: st.DrawFn) -> tuple[list[naive.Job], int]:
         length = float(draw(st.integers(0, 12)))
         owner = {kind: draw(st.integers(0, 2)) for kind in ("user", "group")} | {"partition": draw(st.integers(0, 1))}
         planned = max(1.0, length + draw(st.integers(0, 5)))
-        jobs.append(naive.Job(number, submit, length, planned, draw(st.integers(1, machine)), **owner))
+        jobs.append(naive_slurm.SlurmJob(number, submit, length, planned, draw(st.integers(1, machine)), **owner))
     return jobs, machine
 
 

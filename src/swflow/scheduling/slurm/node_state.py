@@ -1,4 +1,4 @@
-"""The state of nodes with counted processors: what is free, who runs where, and the table of a cycle."""
+"""The state of nodes with counted processors: what is free, which job runs where, and the table of a cycle."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
