@@ -23,9 +23,9 @@ from swflow.jobs.machine import Machine
 from swflow.jobs.randomness import generator
 from swflow.jobs.table import Workload
 from swflow.log.catalogue import load_catalogue
-from swflow.scheduling.engine.solve import solve
 from swflow.scheduling.problem import prepare
 from swflow.scheduling.scheduler import Scheduler
+from swflow.scheduling.solve import solve
 from swflow.workload.clean import clean, clean_log
 from swflow.workload.models.lublin import generate_lublin
 

@@ -13,9 +13,9 @@ from functools import partial
 from pathlib import Path
 
 from scheduling import ROOT, median_seconds, print_table, workloads
-from swflow.scheduling.engine.solve import solve
 from swflow.scheduling.problem import prepare
 from swflow.scheduling.scheduler import Scheduler
+from swflow.scheduling.solve import solve
 from swflow.workload.steps.memory import memory
 from swflow.workload.steps.select import select
 from swflow.workload.steps.set_machine import with_machine

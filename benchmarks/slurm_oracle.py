@@ -41,13 +41,13 @@ from helpers.slurm_recordings import RESERVATIONS, compare, interval, pack, read
 from swflow.compiled.kernel import Handle, Kernel
 from swflow.errors import SwflowError
 from swflow.log.importers.sacct import RECOMMENDED
-from swflow.scheduling.engine.setup import new_states
 from swflow.scheduling.orders.fair_share import Names, formula_of
 from swflow.scheduling.orders.formula import compile_formula
 from swflow.scheduling.orders.keys import Order
 from swflow.scheduling.problem import prepare
-from swflow.scheduling.state.accounts import compute_usage, end_use, leave_line, submit_use
-from swflow.scheduling.state.layout import State
+from swflow.scheduling.slurm.accounts import SLURM_ACCOUNTING, compute_usage, end_use, leave_line, submit_use
+from swflow.scheduling.slurm.setup import new_states
+from swflow.scheduling.slurm.state import SlurmState
 from swflow.scheduling.state.search import queued_key
 
 CPUS = 4
@@ -489,11 +489,11 @@ class Events(NamedTuple):
     key: np.ndarray
 
 
-def _replay(state: State, events: Events) -> int:
-    options = state.options[0]
+def _replay(state: SlurmState, events: Events) -> int:
+    half_life, counting = state.options[0].half_life, state.usage.counting[0]
     for row in range(events.time.size):
         now, jobs, item = events.time[row], events.jobs[row], events.item[row]
-        compute_usage(state.usage, state.jobs, events.computed[row], options.half_life, options.calc_period)
+        compute_usage(state.usage, state.jobs, events.computed[row], half_life, counting.calc_period)
         job = state.jobs[item]
         if jobs == 0:
             events.key[row] = queued_key(state, state.queue, item, now)
@@ -503,12 +503,12 @@ def _replay(state: State, events: Events) -> int:
             submit_use(state.usage, item)
         else:
             leave_line(state.usage, item)
-            if not options.whole_periods:
-                end_use(state.usage, item, job.start, now, job.processors, options.half_life, options.calc_period)
+            if not counting.whole_periods:
+                end_use(state.usage, item, job.start, now, job.processors, half_life, counting.calc_period)
     return 0
 
 
-REPLAY = Kernel(_replay)
+REPLAY = Kernel(_replay, SLURM_ACCOUNTING.operations)
 
 
 def read_sprio(file: Path) -> pl.DataFrame:

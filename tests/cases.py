@@ -22,6 +22,7 @@ from typing import Any
 import polars as pl
 
 import naive
+import naive_slurm
 import own_policies
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
@@ -58,6 +59,9 @@ NAMED: dict[str, Key] = {
     "f3": lambda job, now, machine: job.planned * job.processors + 6860000 * _log10(job.submit),
     "f4": lambda job, now, machine: job.planned * math.sqrt(job.processors) + 530000 * _log10(job.submit),
 }
+
+#: Orders by a tree of accounts.
+OF_TREES = ("-fair_tree", "association_usage")
 
 #: Orders of several machines that need a function of theirs, and of formulas and Python functions.
 FORMULAS: dict[Any, Key] = {
@@ -693,7 +697,7 @@ def _fit_on_nodes(
             number = table["constraint_id"][row] if "constraint_id" in table else None
             nodes = own & suitable.get(number, own)
             needed = {name: table[name][row] for name in RESOURCES if table.get(name, {row: 0})[row]}
-            job = naive.Job(0, 0, 0, 0, width, nodes=table["requested_nodes"][row] or 1)
+            job = naive_slurm.SlurmJob(0, 0, 0, 0, width, nodes=table["requested_nodes"][row] or 1)
             room = {
                 node: job.usable(
                     min([sizes[node], *(units[node].get(name, 0) * width // most for name, most in needed.items())])
@@ -785,7 +789,7 @@ def slow_jobs(case: Case) -> list[naive.Job]:
     sizes = [cluster["processors"] for cluster in options["clusters"]] or [case.machine.processors]
     names, scheduler = resource_names(case), Scheduler(**options)
     delay = scheduler.end_delay
-    plans_delay = prediction == "system" or any(queue.backfill != "slurm" for queue in scheduler.queues)
+    plans_delay = prediction == "system" or not scheduler.is_slurm
 
     def lengths(run: float, estimate: float) -> tuple[float, float]:
         run = min(run, estimate) if kill else run
@@ -811,7 +815,7 @@ def slow_jobs(case: Case) -> list[naive.Job]:
         ]
         needs = tuple(sorted(row_of[one] for one in column.get("depends_on") or () if one in row_of))
         cancelled, array = column.get("cancelled_after"), column.get("array_id")
-        job = naive.Job(
+        job = naive_slurm.SlurmJob(
             number, submit, (run if options["runtime"] == "shared" else simulated) + delay,
             planned + delay * plans_delay,
             column["processors"], -1 - number if column["user_id"] is None else column["user_id"], shapes,
@@ -855,7 +859,7 @@ def key_of(order: Any) -> Key:
     return key
 
 
-def slow_policy(case: Case, cluster: Mapping[str, Any]) -> naive.Policy:
+def slow_policy(case: Case, cluster: Mapping[str, Any]) -> naive_slurm.SlurmPolicy:
     """Return the policy of a machine; a cluster can have options of its own."""
     options = {**case.options, **cluster}
     if options["policy"] is not None:
@@ -881,11 +885,11 @@ def slow_policy(case: Case, cluster: Mapping[str, Any]) -> naive.Policy:
         for name in ("partition_factors", "qos_factors")
     }
     cycles = {name: one.default for name, one in SCHEDULER_PARAMETERS.items()} | (options["scheduler_parameters"] or {})
-    return naive.Policy(
+    return naive_slurm.SlurmPolicy(
         order=order,
         backfill="lookahead" if options["backfill"] == "easy" else options["backfill"],
         lookahead=options["reservations"],
-        cycles=naive.Cycles(
+        cycles=naive_slurm.Cycles(
             cycles["bf_interval"] if cycles["bf_interval"] > 0 else math.inf,
             60 * cycles["bf_window"],
             cycles["bf_resolution"],
@@ -893,7 +897,7 @@ def slow_policy(case: Case, cluster: Mapping[str, Any]) -> naive.Policy:
             cycles["bf_max_job_user"] or math.inf,
             cycles["default_queue_depth"],
             cycles["batch_sched_delay"],
-            math.ceil(cycles["sched_interval"] / naive.TICK) * naive.TICK,
+            math.ceil(cycles["sched_interval"] / naive_slurm.TICK) * naive_slurm.TICK,
             case.epoch,
         ),
         backfill_order=order if second is None else key_of(second),
@@ -908,7 +912,7 @@ def slow_policy(case: Case, cluster: Mapping[str, Any]) -> naive.Policy:
         maintenance=maintenance(options),
         resources=shared_resources(case),
         shapes=options["shapes"],
-        multifactor=naive.Multifactor(**{**weights, **factors}),
+        multifactor=naive_slurm.Multifactor(**{**weights, **factors}),
         limits=limits,
         user_limits=user_limits,
         tree_limits={int(name): tuple(one.get(what, math.inf) for what in LIMITS) for name, one in own.items()}
@@ -924,14 +928,14 @@ def slow_policy(case: Case, cluster: Mapping[str, Any]) -> naive.Policy:
     )
 
 
-def slow_preemption(options: Mapping[str, Any], end_delay: float) -> naive.Preemption | None:
+def slow_preemption(options: Mapping[str, Any], end_delay: float) -> naive_slurm.Preemption | None:
     """Return which jobs preempt others."""
     given = options["preemption"]
     if given is None:
         return None
     kind = "qos" if "qos" in given else "partition"
     tiers = given.get("qos_priorities", {}) if kind == "qos" else given["partition"]
-    return naive.Preemption(
+    return naive_slurm.Preemption(
         kind,
         {int(name): tier for name, tier in tiers.items()},
         {int(name): set(map(int, others)) for name, others in given.get("qos", {}).items()},
@@ -963,7 +967,7 @@ def shared_resources(case: Case) -> naive.Resources | None:
     )
 
 
-def fair_share(case: Case) -> naive.FairShare:
+def fair_share(case: Case, has_slurm_accounts: bool) -> naive.FairShare:
     """Return the accounts of users and groups, with their shares."""
     shares: dict[str, dict[int, float]] = {}
     for kind in ("user", "group"):
@@ -977,14 +981,16 @@ def fair_share(case: Case) -> naive.FairShare:
     period = (case.options["priority"] or {}).get("calc_period", 0)
     whole = (case.options["priority"] or {}).get("whole_periods", False)
     half_life = case.options["half_life"] or math.inf
-    fair = naive.FairShare(half_life, shares, period=period, whole_periods=whole, tree=_tree(case))
+    fair = naive.FairShare(half_life, shares)
+    if has_slurm_accounts:
+        fair = naive_slurm.SlurmShare(half_life, shares, period=period, whole_periods=whole, tree=_tree(case))
     accounts = (case.options["accounts"] or {}).items()
     used = {(int(name), int(user)): used for name, one in accounts for user, used in one.get("usage", {}).items()}
     fair.start_with(used, min((job.submit for job in slow_jobs(case)), default=0.0))
     return fair
 
 
-def _tree(case: Case) -> naive.Node:
+def _tree(case: Case) -> naive_slurm.Node:
     """Return the fair tree of the accounts, and of the users of the jobs in them."""
     accounts, table = case.options["accounts"] or {}, case.table
     users = {name: dict.fromkeys(one.get("usage", {}), 1.0) | one.get("users", {}) for name, one in accounts.items()}
@@ -994,18 +1000,22 @@ def _tree(case: Case) -> naive.Node:
     above = {name: str(accounts.get(name, {}).get("parent", "")) for name in users}
     above |= dict.fromkeys({*above.values()} - {*above, ""}, "")
 
-    def node_of(name: str) -> naive.Node:
+    def node_of(name: str) -> naive_slurm.Node:
         mine = users.get(name, {})
-        below = [naive.Node(mine[one], (int(name), int(one)) if name != "all" else None) for one in sorted(mine)]
+        below = [naive_slurm.Node(mine[one], (int(name), int(one)) if name != "all" else None) for one in sorted(mine)]
         below += [node_of(one) for one in sorted(above) if above[one] == name]
-        return naive.Node(accounts.get(name, {}).get("share", 1.0), below=below)
+        return naive_slurm.Node(accounts.get(name, {}).get("share", 1.0), below=below)
 
     return node_of("")
 
 
 def simulated(case: Case) -> tuple[list[naive.Job], list[naive.Machine]]:
     """Return the jobs, and the machines of the slow simulator after the last event."""
-    jobs, fair, names = slow_jobs(case), fair_share(case), resource_names(case)
+    jobs, names, is_slurm = slow_jobs(case), resource_names(case), Scheduler(**case.options).is_slurm
+    has_slurm_accounts = is_slurm or _has_slurm_accounts(case.options)
+    fair = fair_share(case, has_slurm_accounts)
+    kind = naive_slurm.AccountedMachine if has_slurm_accounts else naive.Machine
+    kind = naive_slurm.SlurmMachine if is_slurm else kind
     processors = sum(_nodes(case.options["nodes"])[0]) or case.machine.processors
     clusters = case.options["clusters"] or ({"processors": processors},)
     machines = []
@@ -1015,8 +1025,23 @@ def simulated(case: Case) -> tuple[list[naive.Job], list[naive.Machine]]:
             own = {name: _room(node_units(case.options["nodes"]), None, name)[name] for name in names}
         units = {**case.machine.resources, **(case.options["resources"] or {})} if own is None else own
         resources = tuple(units.get(name, 0) for name in names)
-        machines.append(naive.Machine(cluster["processors"], slow_policy(case, cluster), fair, resources))
-    return jobs, naive.simulate_centres(jobs, machines, case.options["dispatch"])
+        machines.append(kind(cluster["processors"], slow_policy(case, cluster), fair, resources))
+    simulate = naive_slurm.simulate_slurm if is_slurm else naive.simulate_centres
+    return jobs, simulate(jobs, machines, case.options["dispatch"])
+
+
+def _has_slurm_accounts(options: Mapping[str, Any]) -> bool:
+    """Return whether a scheduler has usage, priorities or limits that only Slurm has."""
+    limits = [options["limits"], *(cluster.get("limits") for cluster in options["clusters"])]
+    orders = [one.get(name) for one in (options, *options["clusters"]) for name in ("order", "backfill_order")]
+    if options["priority"] or options["accounts"] or not {"slurm-multifactor", *OF_TREES}.isdisjoint(map(str, orders)):
+        return True
+    plain = {"jobs", "processors"}
+    for of_kind in (one for given in limits for kind, one in (given or {}).items()):
+        named = {what for value in of_kind.values() if isinstance(value, dict) for what in value}
+        if not {what for what, value in of_kind.items() if not isinstance(value, dict)} | named <= plain:
+            return True
+    return any("qos" in (given or {}) for given in limits)
 
 
 def differences(case: Case, outcomes: pl.DataFrame) -> str:
@@ -1035,7 +1060,8 @@ def differences(case: Case, outcomes: pl.DataFrame) -> str:
     for job in left:
         place, machine = started[job.number]
         row, done = rows[ids[job.number]], machine.done[job.number]
-        killed, lost = job.number in machine.killed, machine.lost.get(job.number, 0.0)
+        is_slurm = isinstance(machine, naive_slurm.SlurmMachine)
+        killed = is_slurm and job.number in machine.killed
         start, end = machine.starts[job.number], machine.ends[job.number] - delay * (not killed)
         if not abs(row["start_time"] - start) <= tolerance:
             return f"job {row['job_id']} starts at {row['start_time']}, not {start}"
@@ -1049,7 +1075,7 @@ def differences(case: Case, outcomes: pl.DataFrame) -> str:
         if not abs(row["penalty_time"] - penalty) <= tolerance:
             return f"job {row['job_id']} has the penalty {row['penalty_time']}, not {penalty}"
         if options["preemption"] and (row["preemptions"], row["lost_time"]) != (
-            machine.preemptions.get(job.number, 0), lost
+            machine.preemptions.get(job.number, 0), machine.lost.get(job.number, 0.0)
         ):  # fmt: skip
             return f"job {row['job_id']} was preempted {row['preemptions']} times and lost {row['lost_time']} s"
         if killed and not row["killed"]:

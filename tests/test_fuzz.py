@@ -6,24 +6,27 @@ Run random cases without bounds checks; `python tests/fuzz.py --minutes 20` runs
 
 import os
 import random
+from functools import cache
 
 import pytest
 
 import cases
 import fuzz
 from swflow.compiled.kernel import Kernel
-from swflow.scheduling.engine import nodes as cycle_of_nodes
-from swflow.scheduling.engine import setup, solve
-from swflow.scheduling.machine import ahead, counted, moves, nodes, plan
+from swflow.scheduling.engine import solve as textbook
+from swflow.scheduling.machine import ahead, counted, moves, plan
 from swflow.scheduling.options import CLUSTER_OPTIONS, PRIORITY
+from swflow.scheduling.slurm import cycle_table, node_state
+from swflow.scheduling.slurm import solve as slurm
+from swflow.scheduling.state import setup
 
 CASES = int(os.environ.get("SWFLOW_RANDOM_CASES", "100"))
 
 #: Sizes of tables that are full after a few jobs.
 SMALL = (
     (plan, "SIZE", 4), (moves, "SIZES", 3), (moves, "_HASH_BITS", 2), (moves, "LONG_QUEUE", 2), (ahead, "FAR", 0),
-    (ahead, "MOST_WIDTHS", 4), (ahead, "MOST_LENGTHS", 4), (setup, "_BLOCK", 3), (nodes, "KEPT", 1),
-    (nodes, "_KINDS", 3), (cycle_of_nodes, "KEPT", 1),
+    (ahead, "MOST_WIDTHS", 4), (ahead, "MOST_LENGTHS", 4), (setup, "_BLOCK", 3), (node_state, "KEPT", 1),
+    (node_state, "_KINDS", 3), (cycle_table, "KEPT", 1),
 )  # fmt: skip
 
 
@@ -171,14 +174,11 @@ def test_random_cases_are_equal_with_small_tables(group: str, share: float, monk
     monkeypatch.setenv("SWFLOW_INTERPRET", "1")
     for module, name, value in SMALL:
         monkeypatch.setattr(module, name, value)
-    fresh: dict[Kernel, Kernel] = {}  # the links of an earlier call have the usual sizes
-    for module in (solve, counted):
+    for module in (slurm, counted):  # the links of an earlier call have the usual sizes
         for name, kernel in vars(module).items():
             if isinstance(kernel, Kernel):
-                fresh[kernel] = Kernel(kernel.function, kernel.hooks)
-                monkeypatch.setattr(module, name, fresh[kernel])
-    smaller = {fresh[kernel]: Kernel(one.function, one.hooks) for kernel, one in solve.SMALLER.items()}
-    monkeypatch.setattr(solve, "SMALLER", smaller)
+                monkeypatch.setattr(module, name, Kernel(kernel.function, kernel.hooks))
+    monkeypatch.setattr(textbook, "kernel_with", cache(textbook.kernel_with.__wrapped__))
     wanted, names = OFTEN[group]
     for number in range(round(share * (40 if group == "periods" else 100))):
         verdict, text = fuzz.ordinary(random.Random(f"{group} {number}"), names, wanted)

@@ -12,8 +12,8 @@ from numbers import Real
 import polars as pl
 
 from swflow import Machine, Scheduler, Workload
-from swflow.scheduling.engine.solve import solve
 from swflow.scheduling.problem import prepare
+from swflow.scheduling.solve import solve
 
 jobs = pl.DataFrame(
     {

@@ -94,7 +94,7 @@ def test_a_complete_object_is_loaded_and_an_incomplete_one_is_not(folder, monkey
 
     compile_it = numba_internals.machine_code
     monkeypatch.setattr(numba_internals, "machine_code", never)
-    monkeypatch.setattr(numba_compiler, "stock_callable", never)
+    monkeypatch.setattr(numba_compiler, "stock_code", never)
     outer = example(4)
     assert Kernel(_add_up, {_answer: _many})(Handle([outer]), 1) == 4
     assert outer.sums.tolist() == by_hand(outer, 1)
@@ -183,7 +183,32 @@ def test_without_the_internals_of_numba_a_kernel_is_compiled_by_its_public_inter
     with pytest.warns(UserWarning, match="internals"):
         assert Kernel(_asks)(Handle([outer]), Callback(lambda a, b: a - b, 2, "a - b").address) == 0
     assert outer.sums.tolist() == [-2, 0, 2, 4, 6]
-    assert not list(folder.glob("*.o"))
+
+
+def test_what_stock_numba_compiled_is_cached(folder, monkeypatch):
+    def changed(*arguments):
+        raise AttributeError("no attribute 'JITCodeLibrary'")
+
+    def never(*arguments):
+        raise AssertionError("compiled")
+
+    outer, parts = example(5, doubles=True), [example(2), example(2)]
+    monkeypatch.setattr(numba_internals, "machine_code", changed)
+    monkeypatch.setattr(numba_internals, "formula_code", changed)
+    with pytest.warns(UserWarning, match="internals"):
+        Kernel(_add_up, {_answer: _many})(Handle([outer]), 2)
+        Kernel(_sum_of_parts)(Handle(parts, several=True), 2)
+        Callback(lambda a, b: a - b, 2, "a - b")
+    assert len(list(folder.glob("*-stock.o"))) == len(list(folder.glob("*.o"))) == 3
+    for module, names in ((numba_internals, ["machine_code", "formula_code"]), (numba_compiler, ["_code_of"])):
+        for name in names:
+            monkeypatch.setattr(module, name, never)
+    outer, parts = example(5, doubles=True), [example(2), example(2)]
+    assert Kernel(_add_up, {_answer: _many})(Handle([outer]), 2) == 5
+    assert outer.sums.tolist() == by_hand(outer, 2)
+    assert Kernel(_sum_of_parts)(Handle(parts, several=True), 2) == 2
+    assert [part.sums[0] for part in parts] == [1, 2]
+    assert Callback(lambda a, b: a - b, 2, "a - b")(3.0, 1.0) == 2.0
 
 
 @pytest.mark.slow

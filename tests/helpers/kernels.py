@@ -10,12 +10,12 @@ import polars as pl
 
 from swflow.compiled.kernel import Callback, interpreted
 from swflow.compiled.source import Linker, plain_argument
-from swflow.scheduling.engine.solve import solve
 from swflow.scheduling.machine.resources import Resources
 from swflow.scheduling.orders.keys import JobColumns, Order, resolved_order
 from swflow.scheduling.outcomes import OUTCOME_COLUMNS, with_derived
 from swflow.scheduling.problem import Jobs, Machine, Problem, Shapes
 from swflow.scheduling.scheduler import Scheduler
+from swflow.scheduling.solve import solve
 from swflow.scheduling.state.accounts import UNLIMITED, Owners
 from swflow.scheduling.state.items import Dependencies, Items
 from swflow.scheduling.state.schedule import Schedule

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import cases
 import naive
+import naive_slurm
 from helpers.kernels import for_python, owners_of_columns, simulate_arrays
 from helpers.workloads import BACKFILLS, random_jobs, random_windows
 from swflow.errors import SwflowError
@@ -26,13 +27,15 @@ from swflow.scheduling.orders.vocabulary import ORDERS
 from swflow.scheduling.reference_schedule import conventions, write_known_schedule
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
+from swflow.scheduling.slurm import accounts as slurm_uses
+from swflow.scheduling.slurm.accounts import new_usage
 from swflow.scheduling.state import accounts as uses
-from swflow.scheduling.state.accounts import UNLIMITED, Owners, new_usage
+from swflow.scheduling.state.accounts import UNLIMITED, Owners
 from swflow.studies.runs import run, write_run
 from swflow.workload.clean import clean
 from swflow.workload.models.lublin import generate_lublin
 
-book_use, share_of = map(for_python, (uses.book_use, uses.share_of))
+book_use, share_of = map(for_python, (slurm_uses.book_use, uses.share_of))
 
 #: The weights of one example after the other: (as the scheduler's option, as the slow simulator takes them).
 PRIORITIES: list[dict[str, Any]] = [
@@ -51,7 +54,9 @@ def owned(jobs: list[Any], rng: random.Random) -> list[naive.Job]:
     """Give jobs to users, groups and partitions."""
     users = rng.randint(1, 4)
     return [
-        naive.Job(number, *job[:4], user=rng.randrange(users), group=rng.randrange(2), partition=rng.randrange(2))
+        naive_slurm.SlurmJob(
+            number, *job[:4], user=rng.randrange(users), group=rng.randrange(2), partition=rng.randrange(2)
+        )
         for number, job in enumerate(jobs)
     ]
 
@@ -111,13 +116,14 @@ def both(
 ) -> tuple[list[float], list[float]]:  # fmt: skip
     """Return the start times by the kernel and by the slow simulator."""
     shares = equal_shares(jobs)
-    fair = naive.FairShare(half_life, shares)
+    fair = naive_slurm.SlurmShare(half_life, shares)
     per_event = options.pop("per_event", False)
-    policy = naive.Policy(
+    policy = naive_slurm.SlurmPolicy(
         order=order, backfill_order=second, event_order="per-event" if per_event else "batch",
-        multifactor=naive.Multifactor(**priority), limits=limits, **options,
+        multifactor=naive_slurm.Multifactor(**priority), limits=limits, **options,
     )  # fmt: skip
-    slow = naive.simulate(jobs_again(jobs), machine, policy, fair)
+    slow = naive_slurm.AccountedMachine(machine, policy, fair)
+    naive.simulate_centres(jobs_again(jobs), [slow], "round-robin")
     found = simulate_arrays(
         **arrays(jobs), machine=machine, order=order_by_formula(order, priority),
         backfill_order=order_by_formula(second, priority), owners=owners_of(jobs, shares), half_life=half_life,
@@ -193,7 +199,7 @@ def workloads(draw: st.DrawFn) -> tuple[list[naive.Job], int]:
         length = float(draw(st.integers(0, 12)))
         owner = {kind: draw(st.integers(0, 2)) for kind in ("user", "group")} | {"partition": draw(st.integers(0, 1))}
         planned = max(1.0, length + draw(st.integers(0, 5)))
-        jobs.append(naive.Job(number, submit, length, planned, draw(st.integers(1, machine)), **owner))
+        jobs.append(naive_slurm.SlurmJob(number, submit, length, planned, draw(st.integers(1, machine)), **owner))
     return jobs, machine
 
 
@@ -225,17 +231,17 @@ def test_partitions_have_the_schedule_of_the_slow_simulator():
         sizes = [rng.randint(1, 6) for _ in range(2)]
         jobs = owned(random_jobs(rng, min(sizes), rng.randint(1, 20)), rng)
         shares, priority = equal_shares(jobs), rng.choice(PRIORITIES)
-        fair = naive.FairShare(half_life, shares)
+        fair = naive_slurm.SlurmShare(half_life, shares)
         centres, machines = [], []
         backfills = [rng.choice(list(BACKFILLS)) for _ in sizes]
         for size, backfill in zip(sizes, backfills, strict=True):
             order, second = rng.choice(NAMES), rng.choice(NAMES)
             limits = {} if "conservative" in backfills else random_limits(rng, jobs, size)
-            policy = naive.Policy(
+            policy = naive_slurm.SlurmPolicy(
                 order=order, backfill=backfill, backfill_order=second, limits=limits,
-                event_order="per-event" if per_event else "batch", multifactor=naive.Multifactor(**priority),
+                event_order="per-event" if per_event else "batch", multifactor=naive_slurm.Multifactor(**priority),
             )  # fmt: skip
-            machines.append(naive.Machine(size, policy, fair))
+            machines.append(naive_slurm.AccountedMachine(size, policy, fair))
             own: dict[str, Any] = {"machine": size, "backfill": backfill, "order": order_by_formula(order, priority)}
             own |= {"backfill_order": order_by_formula(second, priority)}
             centres.append(own | {"limits": limit_table(jobs, limits) if limits else None})

@@ -190,9 +190,9 @@ def test_a_formula_orders_the_queue(monkeypatch: pytest.MonkeyPatch):
         ours = {"order": compiled, "backfill": backfill, "backfill_order": compiled if second == "formula" else second}
         slowly = {"order": "formula", "backfill": backfill, "backfill_order": second}
         assert by_kernel(jobs, machine, **ours) == by_naive(jobs, machine, **slowly), (case, jobs, machine, slowly)
-        before = before or len(kernels.SMALLER[kernels.RUN_COUNTED].ready)
+        before = before or len(kernels.kernel_with("counted", None).ready)
     by_kernel(jobs, machine, order=key_function(lambda now, a, b, c, d, e, f, g, job: -job))
-    assert len(kernels.SMALLER[kernels.RUN_COUNTED].ready) == before  # a new formula compiles nothing but itself
+    assert len(kernels.kernel_with("counted", None).ready) == before  # a new formula compiles nothing but itself
 
 
 def test_static_keys_order_the_queue_and_unknown_ones_come_last():

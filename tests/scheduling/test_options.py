@@ -229,7 +229,7 @@ def test_the_time_of_a_run_is_without_compiling(monkeypatch) -> None:
         clock[0] += 100
         return loaded(self, *arguments)
 
-    general = solve.SMALLER[solve.RUN_COUNTED]
+    general = solve.kernel_with("counted", None)
 
     class Fresh(kernel.Kernel):
         def __call__(self, *arguments: Any) -> int:
@@ -238,7 +238,8 @@ def test_the_time_of_a_run_is_without_compiling(monkeypatch) -> None:
             return done
 
     monkeypatch.setattr(kernel.Kernel, "_loaded", slowly)
-    monkeypatch.setitem(solve.SMALLER, solve.RUN_COUNTED, Fresh(general.function, general.hooks))
+    fresh = Fresh(general.function, general.hooks)
+    monkeypatch.setattr(solve, "kernel_with", lambda model, accounting: fresh)
     monkeypatch.setattr("swflow.studies.runs.time.perf_counter", lambda: clock[0])
     assert run(Workload(jobs, Machine.of(8), "long"), Scheduler(backfill="easy")).seconds == 3
     assert clock[0] >= 103
@@ -276,9 +277,10 @@ def test_a_scheduler_has_the_options_of_the_table() -> None:
 
 def test_the_numbers_of_choices_in_kernels_do_not_depend_on_the_order_of_the_table() -> None:
     for name, kind in (("backfill", Backfill), ("allocation", Allocation), ("dispatch", Dispatch)):
-        assert {choice: kind.number_of(choice) for choice in reversed(CHOICES[name])}.keys() == set(CHOICES[name])
-        assert len(kind) == len(CHOICES[name])
-    assert (Backfill.number_of("reservation-table"), Dispatch.number_of("partition")) == (4, 3)
+        known = set(CHOICES[name]) - {"slurm"}  # which is another engine
+        assert {choice: kind.number_of(choice) for choice in reversed(CHOICES[name]) if choice in known}.keys() == known
+        assert len(kind) == len(known)
+    assert (Backfill.number_of("reservation-table"), Dispatch.number_of("partition")) == (3, 3)
 
 
 def test_the_documentation_has_every_choice_and_every_order() -> None:

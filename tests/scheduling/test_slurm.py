@@ -13,13 +13,13 @@ from swflow.errors import SwflowError
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
 from swflow.log.importers.records import numbered
-from swflow.scheduling.engine import solve
-from swflow.scheduling.machine.nodes import NODES
 from swflow.scheduling.options import OPTIONS, SCHEDULER_PARAMETERS
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
+from swflow.scheduling.slurm import solve
+from swflow.scheduling.slurm.fair_tree import FairTree, new_fair_tree, rank_users, spread_usage
+from swflow.scheduling.slurm.placement import NODES
 from swflow.scheduling.state import operations
-from swflow.scheduling.state.fair_tree import FairTree, new_fair_tree, rank_users, spread_usage
 
 
 def starts(*arguments: Any, **parameters: Any) -> list[float]:

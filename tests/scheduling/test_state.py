@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 import naive
+import naive_slurm
 from helpers.kernels import for_python
 from swflow.compiled.source import Linker, plain_argument, register_formula
-from swflow.scheduling.engine import cancellations, dependents
 from swflow.scheduling.orders.vocabulary import PARAMETERS
-from swflow.scheduling.state import accounts, changes, fair_tree, heap, layout, operations, search
+from swflow.scheduling.slurm import accounts, fair_tree
+from swflow.scheduling.slurm import search as slurm_search
+from swflow.scheduling.state import cancellations, changes, dependents, heap, layout, operations, search
 from swflow.scheduling.state.heap import ELEMENT
 from swflow.scheduling.state.items import Dependencies
 
@@ -36,14 +38,14 @@ def drawn_accounts(rng: random.Random) -> Given:
     return found
 
 
-def plain_tree(given: Given) -> naive.Node:
+def plain_tree(given: Given) -> naive_slurm.Node:
     """Return accounts as the slow simulator has them, users before accounts, in the order of their names."""
 
-    def node_of(name: str) -> naive.Node:
+    def node_of(name: str) -> naive_slurm.Node:
         own = given.get(name, {"share": 1, "users": {}})
-        below = [naive.Node(share, (int(name), int(user))) for user, share in sorted(own["users"].items())]
+        below = [naive_slurm.Node(share, (int(name), int(user))) for user, share in sorted(own["users"].items())]
         below += [node_of(other) for other in sorted(given) if given[other]["parent"] == name]
-        return naive.Node(own["share"], below=below)
+        return naive_slurm.Node(own["share"], below=below)
 
     return node_of(fair_tree.TOP)
 
@@ -61,7 +63,7 @@ def test_users_of_a_fair_tree_have_the_factors_of_the_slow_simulator() -> None:
         if users:
             rank_users(tree)
         numbers = [(int(name), int(user)) for name, user in pairs]
-        factors = naive.fair_tree(plain_tree(given), dict(zip(numbers, used, strict=True)))
+        factors = naive_slurm.fair_tree(plain_tree(given), dict(zip(numbers, used, strict=True)))
         assert tree.nodes["factor"][tree.leaf].tolist() == [factors[pair] for pair in numbers], (given, pairs, used)
 
 
@@ -103,7 +105,7 @@ def test_usage_and_limits_are_those_of_the_slow_simulator(half_life: float, peri
         most = np.array([[rng.randint(1, 3), rng.randint(2, 6), 1] for _ in range(usage.accounts.size)])
         usage = usage._replace(limits=accounts.limits_of(most))
         whole = rng.random() < 0.5
-        fair = naive.FairShare(half_life, period=period, whole_periods=whole, tree=plain_tree(given))
+        fair = naive_slurm.SlurmShare(half_life, period=period, whole_periods=whole, tree=plain_tree(given))
         records = np.zeros(len(jobs), layout.JOB)
         records["start"], records["processors"] = math.nan, [job.processors for job in jobs]
         coming, queued, running = list(range(len(jobs))), list[int](), list[int]()
@@ -219,7 +221,7 @@ def test_a_cycle_tests_as_many_jobs_of_each_user_as_it_may() -> None:
 
 
 def test_a_sorted_list_has_its_jobs_by_key_and_then_by_number() -> None:
-    insert = for_python(search._insert)
+    insert = for_python(slurm_search._insert)
     rng = random.Random(2)
     for _ in range(60):
         first, room = rng.randint(0, 4), rng.randint(1, 12)
@@ -238,7 +240,7 @@ def test_a_sorted_list_has_its_jobs_by_key_and_then_by_number() -> None:
 
 
 def test_jobs_arrive_by_submit_time_and_then_by_number() -> None:
-    release_dependents = for_python(dependents.release_dependents)
+    release_dependents = for_python(dependents._release_dependents)
     rng = random.Random(3)
     for _ in range(100):
         count = rng.randint(2, 12)
@@ -275,8 +277,8 @@ def test_jobs_arrive_by_submit_time_and_then_by_number() -> None:
 
 def test_queued_jobs_are_cancelled_in_the_order_of_their_cancellations() -> None:
     note_arrival, next_cancellation = (
-        for_python(cancellations.note_arrival),
-        for_python(cancellations.next_cancellation),
+        for_python(cancellations._note_arrival),
+        for_python(cancellations._next_cancellation),
     )
     rng = random.Random(4)
     for _ in range(40):

@@ -14,9 +14,9 @@ from swflow.errors import SwflowError
 from swflow.jobs.table import Workload
 from swflow.log.imported import names_of
 from swflow.log.site import CLUSTERS
-from swflow.scheduling.nodes import with_counts
 from swflow.scheduling.scheduler import LOG, Scheduler
 from swflow.scheduling.simulate import simulate
+from swflow.scheduling.slurm.nodes import with_counts
 from swflow.workload.models.fit_measures import kolmogorov_smirnov
 
 WEEK = 7 * 86_400.0

@@ -104,32 +104,47 @@ class Kernel:
         answers = sorted((_name_of(stub), _name_of(answer)) for stub, answer in self.hooks.items())
         key = object_key([self.function, *named], (_name_of(self.function), kinds, answers))
 
+        label, c_types = self.function.__name__, [_C_TYPES.get(kind, ctypes.c_void_p) for kind in kinds]
+
         def compiled() -> tuple[str, bytes]:
             from swflow.compiled.numba_internals import machine_code
 
             return machine_code(self.function, self.hooks, arguments)
 
+        stock = f"{label}-{key}-stock.o"
+        if _is_stored(stock):
+            return self._by_stock_numba(stock, arguments, c_types)
         try:
-            found = _stored(f"{self.function.__name__}-{key}.o", compiled)
+            found = _stored(f"{label}-{key}.o", compiled)
         except Exception as error:
-            return self._by_stock_numba(arguments, error)
-        return _loaded_function(self.function.__name__, *found, [_C_TYPES.get(kind, ctypes.c_void_p) for kind in kinds])
+            return self._by_stock_numba(stock, arguments, c_types, error)
+        return _loaded_function(label, *found, c_types)
 
-    def _by_stock_numba(self, arguments: Sequence[Any], error: Exception) -> Callable[..., int]:
-        """Compile the kernel without numba's internals; raise the first error if that fails, too."""
-        from swflow.compiled.numba_compiler import stock_callable, warn_about_internals
+    def _by_stock_numba(
+        self, name: str, arguments: Sequence[Any], c_types: list[Any], error: Exception | None = None
+    ) -> Callable[..., int]:
+        """Load or compile the kernel without numba's internals; raise the first error if that fails, too."""
+        from swflow.compiled.numba_compiler import provide_symbols, stock_code, warn_about_internals
 
         if isinstance(error, TypeError) and "not an int" in str(error):
             raise error
         try:
-            compiled = stock_callable(self.function, self.hooks, arguments)
-        except Exception:
-            raise error from None
-        warn_about_internals(self.function, error)
-        return compiled
+            found = _stored(name, lambda: stock_code(self.function, self.hooks, arguments))
+        except Exception as other:
+            raise error or other from None
+        if error is not None:
+            warn_about_internals(self.function, error)
+        provide_symbols()
+        call: Callable[..., int] = ctypes.CFUNCTYPE(ctypes.c_int64, *c_types)(_address(*found))
+        return call
 
 
 _C_TYPES: dict[str, type] = {"int": ctypes.c_int64, "bool": ctypes.c_int64, "float": ctypes.c_double}
+
+
+def _is_stored(name: str) -> bool:
+    """Return whether the cache has a function."""
+    return read_cached(kernel_folder(), name) is not None
 
 
 def _stored(name: str, compiled: Callable[[], tuple[str, bytes]]) -> tuple[str, bytes]:
@@ -174,10 +189,21 @@ class Callback:
 
             return formula_code(function, self._arguments)
 
-        try:
-            return _address(*_stored(f"formula-{object_key([_stored], source)}.o", compiled))
-        except Exception:  # numba's internals changed
-            return self._compiled(function)
+        def by_stock_numba() -> tuple[str, bytes]:
+            from swflow.compiled.numba_compiler import stock_formula_code
+
+            return stock_formula_code(function, self._arguments)
+
+        name = f"formula-{object_key([_stored], source)}"
+        if not _is_stored(f"{name}-stock.o"):
+            try:
+                return _address(*_stored(f"{name}.o", compiled))
+            except Exception:  # numba's internals changed
+                pass
+        from swflow.compiled.numba_compiler import provide_symbols
+
+        provide_symbols()
+        return _address(*_stored(f"{name}-stock.o", by_stock_numba))
 
     def _compiled(self, function: Callable[..., float]) -> int:
         from numba import cfunc, types

@@ -1,6 +1,5 @@
 """Kernels compiled by numba: the types of their arguments, and the functions that replace marked Python functions."""
 
-import ctypes
 import hashlib
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -8,6 +7,7 @@ from types import FunctionType
 from typing import Any
 
 import numba
+from llvmlite import binding as llvm
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
@@ -34,28 +34,39 @@ class NativeLinker(Linker):
         return numba.njit(function, nogil=True)
 
 
-def stock_callable(function: Callable[..., int], hooks: Hooks, arguments: Sequence[Any]) -> Callable[..., int]:
+def stock_code(function: Callable[..., int], hooks: Hooks, arguments: Sequence[Any]) -> tuple[str, bytes]:
     """
-    Compile a kernel without numba's internals.
+    Compile a kernel without numba's internals; return its name and an object file that contains it.
 
-    Compilation takes several times as long as by `swflow.compiled.numba_internals`, and the machine code is not cached.
-    It is used if these fail with another version of numba.
+    Compilation takes several times as long as by `swflow.compiled.numba_internals`. It is used if these fail with
+    another version of numba.
     """
-    kinds = tuple(map(type_of, arguments))
-    compiled = numba.cfunc(types.int64(*kinds))(NativeLinker(hooks).link(function))
-    of_kind = {types.float64: ctypes.c_double}
-    c_types = [ctypes.c_void_p if isinstance(kind, Struct) else of_kind.get(kind, ctypes.c_int64) for kind in kinds]
-    call: Any = ctypes.CFUNCTYPE(ctypes.c_int64, *c_types)(int(compiled.address or 0))
-    call.compiled = compiled  # which must live as long
-    return call
+    return _code_of(numba.cfunc(types.int64(*map(type_of, arguments)))(NativeLinker(hooks).link(function)))
+
+
+def stock_formula_code(function: Callable[..., float], arguments: int) -> tuple[str, bytes]:
+    """Compile a formula of floats without numba's internals; return its name and an object file that contains it."""
+    kinds = [types.float64] * arguments
+    return _code_of(numba.cfunc(types.float64(*kinds), error_model="numpy")(function))
+
+
+def _code_of(compiled: Any) -> tuple[str, bytes]:
+    """Return the name of a C function that numba compiled, and an object file, made of the code that numba shows."""
+    machine = llvm.Target.from_default_triple().create_target_machine(opt=3, jit=True)
+    return str(compiled.native_name), bytes(machine.emit_object(llvm.parse_assembly(compiled.inspect_llvm())))
+
+
+def provide_symbols() -> None:
+    """Let numba define the functions that the code of `stock_code` calls if an error is raised."""
+    numba.cfunc("int64(int64)")(lambda number: number)
 
 
 def warn_about_internals(function: Callable[..., int], error: Exception) -> None:
-    """Warn that a kernel is compiled by `stock_callable`."""
+    """Warn that a kernel is compiled by `stock_code`."""
     reason = (str(error).splitlines() or [type(error).__name__])[0]
     warnings.warn(
-        f"numba {numba.__version__}: {function.__name__} is compiled without its internals, which is slower and not "
-        f"cached ({reason}); use a version of numba that pyproject.toml names",
+        f"numba {numba.__version__}: {function.__name__} is compiled without its internals, which is slower "
+        f"({reason}); use a version of numba that pyproject.toml names",
         stacklevel=2,
     )
 

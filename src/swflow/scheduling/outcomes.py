@@ -8,6 +8,7 @@ import polars as pl
 from swflow.jobs.eligible import eligible_after
 from swflow.scheduling.eligibility import has_values
 from swflow.scheduling.scheduler import Scheduler
+from swflow.scheduling.slurm.schedule import PreemptiveSchedule
 from swflow.scheduling.state.schedule import Schedule
 
 Table = TypeVar("Table", pl.DataFrame, pl.LazyFrame)
@@ -63,7 +64,7 @@ def outcomes(table: pl.DataFrame, scheduler: Scheduler, schedule: Schedule) -> p
     if scheduler.runtime == "shared":
         columns["run_time"], columns["killed"] = pl.Series(schedule.run), pl.Series(schedule.killed)
         columns["penalty_time"] = pl.Series(schedule.penalty)
-    if scheduler.preemption is not None:
+    if isinstance(schedule, PreemptiveSchedule):
         ended, run = pl.Series(schedule.killed), pl.Series(schedule.run)
         columns["run_time"] = pl.when(ended).then(run).otherwise(columns["run_time"])
         columns["killed"] = ended | columns.get("killed", pl.lit(False))

@@ -24,17 +24,18 @@ from swflow.scheduling.eligibility import (
     require_supported,
 )
 from swflow.scheduling.machine.resources import Resources, longest_stretch
-from swflow.scheduling.nodes import Nodes, most_processors, nodes_of, processors_on, units_on
 from swflow.scheduling.options import LATEST, OPTIONS, Unavailable, require_window
 from swflow.scheduling.orders.fair_share import SELECT, Ownership, ownership_of
 from swflow.scheduling.orders.formula import compile_penalty
 from swflow.scheduling.orders.keys import ARRIVAL, JobColumns, Order, mentioned, resolved_order
 from swflow.scheduling.orders.vocabulary import MOST_NAMED, PLAIN
 from swflow.scheduling.plugins.source import is_own
-from swflow.scheduling.preemption import Preempting, preempting_of
 from swflow.scheduling.refusals import refusals
 from swflow.scheduling.scheduler import LOG, Scheduler
-from swflow.scheduling.state.accounts import Owners
+from swflow.scheduling.slurm.accounts import SLURM_ACCOUNTING, counts_as_slurm
+from swflow.scheduling.slurm.nodes import Nodes, most_processors, nodes_of, processors_on, units_on
+from swflow.scheduling.slurm.preempting import Preempting, preempting_of
+from swflow.scheduling.state.accounts import ACCOUNTING, Accounting, Owners
 from swflow.scheduling.state.items import Dependencies, Items
 
 #: A window without processors: from, until (infinity: for ever), processors. Times in seconds.
@@ -129,6 +130,11 @@ class Problem:
     def id_of(self, job: int) -> int:
         """Return the number of a job in the log, or its row if there are only arrays."""
         return int(self.table["job_id"][int(job)]) if self.table.height else int(job)
+
+    @property
+    def accounting(self) -> Accounting:
+        """How usage and limits are counted."""
+        return SLURM_ACCOUNTING if self.policy.is_slurm or counts_as_slurm(self) else ACCOUNTING
 
     @cached_property
     def items(self) -> Items:
@@ -413,7 +419,7 @@ def _jobs(table: pl.DataFrame, scheduler: Scheduler, demands: np.ndarray | None)
     )
     if scheduler.end_delay:  # the outcomes are without it
         run = run + scheduler.end_delay
-        if scheduler.prediction == "system" or any(queue.backfill != "slurm" for queue in scheduler.queues):
+        if scheduler.prediction == "system" or not scheduler.is_slurm:
             planned = planned + scheduler.end_delay  # only the plans of backfill slurm may be too short
     return Jobs(
         submit,

@@ -95,6 +95,8 @@ def _unsupported(one: "Scheduler") -> _Conflicts:
             "backfill allocation shapes event_order clusters",
             "slurm needs allocation count, shapes requested and event_order batch",
         )
+    if "slurm" in backfills and len(backfills) > 1:
+        yield "clusters backfill", "backfill slurm is for all clusters or for none; give each a backfill"
     if one.nodes and (one.backfill != "slurm" or one.clusters):
         yield "nodes backfill clusters", "only backfill slurm with allocation count and no clusters uses them"
     if not one.nodes and any("nodes" in window for window in one.unavailable):

@@ -49,7 +49,7 @@ class Scheduler(Options):
     Its options are the fields of `swflow.scheduling.options.Options`, which states their meaning and values.
 
     A Python function as ``order`` or ``backfill_order`` is compiled; see `swflow.scheduling.orders.keys.key_function`.
-    The outcome of ``shapes`` is defined at `swflow.scheduling.engine.solve.solve`, that of ``feedback`` at
+    The outcome of ``shapes`` is defined at `swflow.scheduling.solve.solve`, that of ``feedback`` at
     `swflow.scheduling.eligibility.dependencies_of`, and a ``policy`` at `swflow.scheduling.plugins.protocol.Policy`.
 
     Raises
@@ -92,9 +92,14 @@ class Scheduler(Options):
         return {name: one.default for name, one in SCHEDULER_PARAMETERS.items()} | dict(self.scheduler_parameters or {})
 
     @property
+    def is_slurm(self) -> bool:
+        """Whether Slurm's engine makes the schedule."""
+        return any(queue.backfill == "slurm" for queue in self.queues)
+
+    @property
     def end_delay(self) -> float:
         """Seconds from the end of a job until the scheduler has its processors; 0 unless a queue is Slurm's."""
-        return self.cycles["end_delay"] if any(queue.backfill == "slurm" for queue in self.queues) else 0.0
+        return self.cycles["end_delay"] if self.is_slurm else 0.0
 
     @cached_property
     def queues(self) -> tuple[Queue, ...]:

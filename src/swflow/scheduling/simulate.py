@@ -8,10 +8,10 @@ import polars as pl
 from swflow.errors import SwflowError
 from swflow.jobs.table import Workload, check_recorded, without_status
 from swflow.scheduling.eligibility import has_values
-from swflow.scheduling.engine.solve import solve
 from swflow.scheduling.outcomes import cancelled, outcomes, recorded_outcomes, with_derived
 from swflow.scheduling.problem import Problem, prepare
 from swflow.scheduling.scheduler import LOG, Scheduler
+from swflow.scheduling.solve import solve
 from swflow.scheduling.state.schedule import Schedule
 
 

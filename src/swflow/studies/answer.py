@@ -19,9 +19,9 @@ from swflow.jobs.table import Workload, write_table
 from swflow.log.importers.records import COUNTED_FEATURES, GPUS, LICENSES, NOT_ELIGIBLE, NOT_MODELLED, RESERVATIONS
 from swflow.log.queues import queues_in_words, queues_of
 from swflow.log.site import GUESSED, SITE, node_of
-from swflow.scheduling.nodes import processors_on
 from swflow.scheduling.options import Unchecked
 from swflow.scheduling.scheduler import LOG
+from swflow.scheduling.slurm.nodes import processors_on
 from swflow.studies.hardware import partitions_named, resources_of
 from swflow.studies.site_scheduler import SITE_QOS, SiteModel, is_pool
 from swflow.studies.variants import Change, Variant

@@ -11,9 +11,9 @@ from swflow.jobs.machine import MOST_PROCESSORS, Machine
 from swflow.jobs.table import Workload
 from swflow.log.imported import names_of
 from swflow.log.site import PER_NODE, SITE, node_of, peaks_of
-from swflow.scheduling.nodes import fits_on_nodes, processors_on, units_on, with_counts
 from swflow.scheduling.options import Unchecked
 from swflow.scheduling.orders.fair_share import Names
+from swflow.scheduling.slurm.nodes import fits_on_nodes, processors_on, units_on, with_counts
 from swflow.studies.variants import Change, Variant
 
 

@@ -66,6 +66,21 @@ def new_counted(
     )
 
 
+def counted_processors(problem: Any, machine: Any, reserved: int, keeps: bool) -> Counted:
+    """
+    Return the idle processors and resources of a machine of a `swflow.scheduling.problem.Problem`.
+
+    A pass makes at most ``reserved`` reservations, or it ``keeps`` one for each job.
+    """
+    items, policy, windows = problem.items, problem.policy, machine.windows
+    count, sizes = items.submit.size, [machine.processors, *machine.resources.values()]
+    plans_ahead = policy.shapes == "submit" or (len(problem.machines) > 1 and policy.dispatch == "earliest-start")
+    in_plan = keeps or (plans_ahead and bool(machine.resources))
+    reservations = count if in_plan else max(reserved, 1)
+    changes = min(min(sizes[0], count) + 1 + 2 * reservations, 2 * count) + 2 * len(windows) + 4
+    return new_counted(sizes, changes, windows, items if plans_ahead and not in_plan else None)
+
+
 def _needed(state: State, item: int, width: int, number: int) -> int:
     """Return the units of a plan that a job needs: its processors, or (from number 1 on) the units of a resource."""
     return state.demands[item, number - 1] if number > 0 else width

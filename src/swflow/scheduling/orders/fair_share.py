@@ -22,8 +22,8 @@ from swflow.scheduling.options import (
 )
 from swflow.scheduling.orders.keys import mentioned
 from swflow.scheduling.orders.vocabulary import MULTIFACTOR, OF_ACCOUNTS, OF_TREE
+from swflow.scheduling.slurm.fair_tree import new_fair_tree
 from swflow.scheduling.state.accounts import UNLIMITED, Owners
-from swflow.scheduling.state.fair_tree import new_fair_tree
 
 #: The columns of the job table with the owners of a job.
 _COLUMNS = {"user": "user_id", "group": "group_id", "partition": "partition_id", "qos": "queue_id"}

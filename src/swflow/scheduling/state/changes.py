@@ -2,24 +2,21 @@
 
 import numpy as np
 
-from swflow.scheduling.state.accounts import (
-    at_limit,
-    at_minutes,
-    book_use,
-    compute_usage,
-    computed_at,
-    count_left,
-    end_use,
-    leave_line,
-    minutes_of,
-    seconds_left,
-    submit_use,
-)
 from swflow.scheduling.state.heap import pop, push
 from swflow.scheduling.state.layout import CONSERVATIVE, State
-from swflow.scheduling.state.operations import end_of, extend, longest, move_on, occupy, release
+from swflow.scheduling.state.operations import (
+    end_of,
+    extend,
+    longest,
+    move_on,
+    note_end,
+    note_start,
+    note_submission,
+    occupy,
+    pass_time,
+    release,
+)
 from swflow.scheduling.state.queue import NO_JOB, put
-from swflow.scheduling.state.search import insert_sorted
 
 #: Seconds by which a system-generated prediction grows, one after the other, each time a job exceeds it
 #: (D. Tsafrir, Y. Etsion, D. G. Feitelson, "Backfilling using system-generated predictions rather than user
@@ -30,7 +27,7 @@ INCREMENTS = np.array([60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 1800
 def advance(state: State, now: float) -> None:
     """Advance the machine's clock to ``now``."""
     move_on(state, now)
-    count_usage(state, now)
+    pass_time(state, now)
     if state.options[0].windows:
         windows = state.windows[0]
         while windows.begun < state.window_starts.size and state.window_starts[windows.begun].time <= now:
@@ -39,32 +36,6 @@ def advance(state: State, now: float) -> None:
         while windows.ended < state.window_ends.size and state.window_ends[windows.ended].time <= now:
             windows.closed -= state.window_ends[windows.ended].job
             windows.ended += 1
-
-
-def count_usage(state: State, now: float) -> None:
-    """Compute usage, and what is left to running jobs, at the ends of the periods until now."""
-    options = state.options[0]
-    compute_usage(state.usage, state.jobs, now, options.half_life, options.calc_period)
-    if options.minutes and options.calc_period > 0:
-        _count_time(state, computed_at(now, options.calc_period))
-
-
-def _count_time(state: State, now: float) -> None:
-    """
-    Subtract from what is left to running jobs the time that passed until the end of a period.
-
-    Slurm's multifactor plugin subtracts it only then (`_apply_new_usage` in priority_multifactor.c), and without that
-    plugin nothing is subtracted before a job ends (`priority_p_job_end` in priority_basic.c).
-    """
-    agenda = state.agenda[0]
-    if now <= agenda.counted:
-        return
-    for k in range(state.counts[0].running):
-        item = state.running[k].job
-        job = state.jobs[item]
-        passed = seconds_left(job.start, job.planned, agenda.counted) - seconds_left(job.start, job.planned, now)
-        count_left(state.usage, item, -job.processors * passed)
-    agenda.counted = now
 
 
 def predicted_length(state: State, item: int, estimate: float) -> float:
@@ -88,8 +59,7 @@ def arrive(state: State, item: int) -> None:
     put(state.queue, job.rank, width, first)
     if not options.one_tree:
         put(state.backfill_queue, job.backfill_rank, width, length)
-    submit_use(state.usage, item)
-    insert_sorted(state, item, job.submit)
+    note_submission(state, item)
     counts.queued += 1
     counts.demand += state.shapes[item].processors if options.shapes else job.processors
     if agenda.newcomers == 0:
@@ -109,8 +79,7 @@ def complete(state: State, now: float) -> None:
     counts.busy -= job.processors
     counts.demand -= job.processors
     agenda.full = 1
-    if options.accounts:
-        note_end(state, item, now)
+    note_end(state, item, now)
     if now < job.planned_end:
         agenda.ended_early = 1
     release(state, item, now)
@@ -150,32 +119,11 @@ def begin(state: State, item: int, now: float) -> None:
         counts.demand += job.processors - state.shapes[item].processors  # until now it was that of the request
     occupy(state, item, now)
     counts.busy += job.processors
-    if options.accounts:
-        note_start(state, item, now)
+    note_start(state, item, now)
     counts.running = push(state.running, counts.running, now + job.run, item)
     if options.corrects:
         counts.predicted = push(state.predictions, counts.predicted, job.planned_end, item)
     dequeue(state, item)
-
-
-def note_start(state: State, item: int, now: float) -> None:
-    """Count a job that starts in its accounts."""
-    options, job = state.options[0], state.jobs[item]
-    book_use(state.usage, item, now, options.half_life, 1, job.processors)
-    if options.minutes:
-        count_left(state.usage, item, job.processors * seconds_left(now, job.planned, now))
-
-
-def note_end(state: State, item: int, now: float) -> None:
-    """Count a job that ends in its accounts."""
-    options, job = state.options[0], state.jobs[item]
-    book_use(state.usage, item, now, options.half_life, -1, -job.processors)
-    leave_line(state.usage, item)
-    if options.minutes:
-        left = seconds_left(job.start, job.planned, state.agenda[0].counted)
-        count_left(state.usage, item, -job.processors * left)
-    if not options.whole_periods:
-        end_use(state.usage, item, job.start, now, job.processors, options.half_life, options.calc_period)
 
 
 def dequeue(state: State, item: int) -> None:
@@ -190,16 +138,6 @@ def dequeue(state: State, item: int) -> None:
 def is_entered(state: State, number: int) -> bool:
     """Return whether a pass enters its reservation of this number, from 1 on, into the plan."""
     return not state.options[0].simple or number < state.options[0].reservations
-
-
-def is_limited(state: State, item: int) -> bool:
-    """Return whether a job is skipped now, because its user, group or partition is at a limit."""
-    options, job = state.options[0], state.jobs[item]
-    if options.limits == 0:
-        return False
-    if at_limit(state.usage, item, job.processors):
-        return True
-    return options.minutes != 0 and at_minutes(state.usage, item, job.processors * minutes_of(job.planned))
 
 
 def take(state: State, item: int, chosen: int) -> None:

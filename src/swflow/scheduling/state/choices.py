@@ -20,13 +20,12 @@ class Choice(IntEnum):
 
 
 class Backfill(Choice):
-    """The backfills; from ``CONSERVATIVE`` on, the queue is a tree of the starts of reservations."""
+    """The backfills of one event loop; from ``CONSERVATIVE`` on, the queue is a tree of the starts of reservations."""
 
     NONE = 0
     EASY = 1
-    SLURM = 2
-    CONSERVATIVE = 3
-    RESERVATION_TABLE = 4
+    CONSERVATIVE = 2
+    RESERVATION_TABLE = 3
 
 
 class Allocation(Choice):

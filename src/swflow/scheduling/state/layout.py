@@ -5,12 +5,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from swflow.compiled.kernel import record
-from swflow.scheduling.state.accounts import Usage
 from swflow.scheduling.state.choices import Backfill
 from swflow.scheduling.state.queue import Tree
 
 #: The backfills as kernels compare them; the machine model implements the last one.
-NONE, EASY, SLURM = Backfill.NONE.value, Backfill.EASY.value, Backfill.SLURM.value
+NONE, EASY = Backfill.NONE.value, Backfill.EASY.value
 CONSERVATIVE, OTHER = Backfill.CONSERVATIVE.value, Backfill.RESERVATION_TABLE.value
 
 #: A job: its data, its ranks in the two orders, and its schedule. ``planned_end`` is for running jobs, ``reserved`` for
@@ -34,17 +33,11 @@ STEP = record("time", "free")
 #: The options, constant during a run. ``by_arrival`` states whether ranks are in order of arrival, in the queue and for
 #: backfilling. Jobs may exceed their plan (``corrects``); other than reservations, only ends of jobs change the
 #: profile, so a pass needs not enter its last reservation (``simple``); a job's shape is chosen when it starts
-#: (``shapes``); usage and running jobs of ``accounts`` are counted, and formulas are computed at multiples of
-#: ``calc_period``, or at any time if it is 0; usage may count in ``whole_periods`` of it. Some ``limits`` are of
-#: processor-``minutes``. The cycles of backfill slurm
-#: have an ``interval``, a ``window`` and a ``resolution`` in seconds, whose slots count from 1970 on, ``epoch`` seconds
-#: before the log; they test as many jobs as there may be ``reservations``, and at most ``of_user`` jobs of a user (0:
-#: all). Its main scheduler tests all jobs at multiples of ``every`` seconds, and ``depth`` jobs because of an event,
-#: but not before ``batch_delay`` seconds have passed since its last pass.
+#: (``shapes``); there are ``limits``; past usage counts half after the ``half_life``.
 RULES = record(
-    "half_life calc_period interval window resolution epoch every batch_delay",
+    "half_life",
     "processors backfill reservations one_tree by_arrival backfill_by_arrival per_event predict corrects windows "
-    "simple shapes accounts limits depth of_user whole_periods minutes",
+    "simple shapes limits",
 )
 
 #: Numbers of running jobs, queued jobs, and predictions that may be corrected; processors of running jobs; processors
@@ -57,16 +50,8 @@ WINDOWS = record("", "begun ended handled closed")
 
 #: What the next scheduling pass must consider: all queued jobs (``full``), or the arrivals since the last pass. An
 #: arrival before ``reserved_rank`` changes reservations. Jobs may have ended early, or their predictions been
-#: corrected. In a pass, the number of its ``steps``, the number of jobs that it ``tests`` in order, and whether it
-#: ``skips`` those at a limit of running jobs without counting them. What is left to running jobs was ``counted`` for
-#: limits at a time. The main scheduler of backfill slurm made its last
-#: pass at a time and has one ``due``; no event came after the last pass that tests all jobs, or after the last cycle
-#: (``settled``). A pass may be due ``at_once``, which delays no other. The next ``cycle`` is an interval after the
-#: ``last_cycle``, or at the first change after that.
-AGENDA = record(
-    "due last_pass cycle last_cycle counted",
-    "full newcomers newcomer first_newcomer reserved_rank ended_early corrected steps tests skips settled at_once",
-)
+#: corrected. In a pass, the number of its ``steps``.
+AGENDA = record("", "full newcomers newcomer first_newcomer reserved_rank ended_early corrected steps")
 
 #: A plan of the whole queue: how many of its jobs leave it after this event (-1: there is no plan), the last rank in
 #: it, the first planned start (or an earlier time), and whether it is ``kept`` for the next event.
@@ -74,10 +59,6 @@ QUEUE_PLAN = record("first_start", "jobs last_rank kept")
 
 #: The search by `swflow.scheduling.state.search.next_job`: the last ``rank``, and how many jobs are ``lined_up``.
 SEARCH = record("", "rank lined_up")
-
-#: A list of queued jobs with the same owners, sorted by keys of the time ``sorted_at`` (NaN: not sorted): where it
-#: begins in ``State.sorted``, its jobs, and how many of these are ``left`` in a search.
-ALIKE = record("sorted_at", "first size left")
 
 
 class State(NamedTuple):
@@ -101,18 +82,11 @@ class State(NamedTuple):
     window_ends: np.ndarray
     steps: np.ndarray
     line: np.ndarray  # scratch: a heap of queued jobs by key
-    sorted: (
-        np.ndarray
-    )  # lists of queued jobs sorted by key, from the last job on; empty if the queue is not kept sorted
-    alike: np.ndarray  # these lists
-    alike_of: np.ndarray  # the list of each job
     planned: np.ndarray  # scratch: the jobs with a reservation of `QUEUE_PLAN` only
     held: np.ndarray  # scratch: the jobs with a reservation in this pass
-    cycle_times: np.ndarray  # scratch: the times at which what is free changes in the plan of a cycle
-    cycle_free: np.ndarray  # scratch: the processors, and units of each resource, that are free from then on
     attributes: np.ndarray
     shapes: np.ndarray
-    usage: Usage
+    usage: Any  # `swflow.scheduling.state.accounts.Usage`, or that of another accounting
     demands: np.ndarray  # the units of each resource that a job needs
     capacities: np.ndarray  # the units of each resource that the machine has
     slots: np.ndarray  # for formulas: the resources that they mention, -1 for none

@@ -50,21 +50,66 @@ def extend(state: Any, item: int, now: float) -> None:
     raise NotImplementedError
 
 
-# -- preempted jobs
+# -- accounts: usage and limits of the owners of jobs
 
 
-def next_change(state: Any) -> float:
-    """Return the next time at which a preempted job leaves its nodes or is eligible again; infinity if none does."""
+def pass_time(state: Any, now: float) -> None:
+    """Compute the usage that is computed at certain times only, until now."""
+
+
+def note_submission(state: Any, item: int) -> None:
+    """Note that a job enters the queue."""
+
+
+def note_start(state: Any, item: int, now: float) -> None:
+    """Count a job that starts in its accounts."""
+
+
+def note_end(state: Any, item: int, now: float) -> None:
+    """Count a job that ends in its accounts."""
+
+
+def note_withdrawal(state: Any, item: int) -> None:
+    """Note that a job leaves the queue without a start."""
+
+
+def is_limited(state: Any, item: int) -> bool:
+    """Return whether a job is skipped now, because one of its owners is at a limit."""
+    return False
+
+
+def usage_of(state: Any, item: int, now: float) -> tuple[float, float, float, float]:
+    """Return the variables user_usage, group_usage, fair_tree and association_usage of a job."""
+    return 0.0, 0.0, 0.0, math.inf
+
+
+def time_of_keys(state: Any, now: float) -> float:
+    """Return the time for which the keys of formulas are computed."""
+    return now
+
+
+# -- arrivals that depend on other jobs, and cancellations
+
+
+def release_dependents(dependents: Any, jobs: Any, item: int, now: float) -> None:
+    """Insert the dependents of a job that ends now into the order of arrival."""
+
+
+def take_turn(dependents: Any, state: Any, item: int) -> None:
+    """Set the rank of a job that arrives, if ranks are in order of arrival."""
+
+
+def note_arrival(cancellations: Any, item: int, submit: float) -> None:
+    """Note when a job that arrives is to be cancelled, if at all."""
+
+
+def next_cancellation(cancellations: Any, jobs: Any) -> float:
+    """Return the time at which the next queued job is cancelled; infinity if there is none."""
     return math.inf
 
 
-def leave(state: Any, now: float) -> int:
-    """Return the next preempted job that leaves its nodes by now, -1 if none does; requeued ones have no start."""
-    return -1
-
-
-def come_back(state: Any, now: float) -> None:
-    """Add the requeued jobs that are eligible by now to the queue."""
+def withdraw(state: Any, item: int) -> None:
+    """Remove a job from the queue, and its reservation from the plan."""
 
 
 # -- passes without kept reservations

@@ -1,6 +1,6 @@
 """Schedules: when and where each job of a problem runs."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,12 +22,9 @@ class Schedule:
     promise: np.ndarray  # the start of the first reservation under conservative backfilling; else NaN
     cluster: np.ndarray  # the index of the job's machine
     penalty: np.ndarray  # how long shared resources prolonged the job
-    killed: np.ndarray  # whether it was killed because of that, or preempted for good; empty if neither can be
+    killed: np.ndarray  # whether it was killed, because of that or for another one; empty if none can be
     offsets: np.ndarray
     ranges: np.ndarray  # (ranges, 2): first and last processor, numbered from 0, ascending within a job
-    # With preemption: how often each job was preempted, and the time of its runs that were lost when it was requeued.
-    preemptions: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
-    lost: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
     @classmethod
     def of_start(cls, jobs: Items, start: np.ndarray) -> "Schedule":

@@ -1,53 +1,67 @@
 """Slurm's two schedulers on nodes: passes that close partitions, and cycles that reserve whole nodes."""
 
 import math
+from typing import Any
 
 import numpy as np
 
-from swflow.scheduling.engine.cycle import slot_start
-from swflow.scheduling.machine.allocation import EMPTY, assign, is_within, remove
-from swflow.scheduling.machine.nodes import (
-    KEPT,
-    NodeState,
+from swflow.scheduling.machine.allocation import assign, is_within, remove
+from swflow.scheduling.slurm import operations
+from swflow.scheduling.slurm.accounts import forget_tests, may_test
+from swflow.scheduling.slurm.cycle_table import (
+    find_usable,
+    is_noted,
+    is_unreserved,
+    next_gain,
+    note_failure,
+    open_table,
+    reserve_nodes,
+    slot_at,
+)
+from swflow.scheduling.slurm.node_state import NodeState, in_both, keep, most_usable, total
+from swflow.scheduling.slurm.operations import (
+    has_failed,
+    leave_out,
+    make_room,
+    may_preempt,
+    start_or_reserve,
+    would_start,
+)
+from swflow.scheduling.slurm.placement import (
+    NODES,
     all_for,
     choose_free_nodes,
     choose_nodes_then,
-    find_occupied,
     free_for,
     free_for_kind,
-    in_both,
-    keep,
-    most_usable,
-    needs_as_much,
-    total,
-    would_start,
 )
-from swflow.scheduling.state.accounts import at_limit, forget_tests, may_test
-from swflow.scheduling.state.changes import begin, is_limited
-from swflow.scheduling.state.layout import State
-from swflow.scheduling.state.operations import free_now
-from swflow.scheduling.state.queue import NO_JOB, root_of
-from swflow.scheduling.state.search import next_job, start_search
+from swflow.scheduling.slurm.search import next_job, start_search
+from swflow.scheduling.slurm.state import SlurmState
+from swflow.scheduling.slurm.timetable import slot_start
+from swflow.scheduling.state.accounts import at_limit
+from swflow.scheduling.state.changes import begin
+from swflow.scheduling.state.operations import free_now, is_limited
+from swflow.scheduling.state.queue import root_of
 
 
-def start_by_partition(state: State, now: float) -> None:
+def _start_jobs(state: SlurmState, now: float) -> None:
     """
     Start jobs in the order of the queue, as the main scheduler does (`_schedule` in src/slurmctld/job_scheduler.c).
 
     A job that does not fit closes its partition, and the nodes of this partition, to later jobs of the pass, unless it
     is wider than all nodes that it may use and that are still open (`_pick_best_nodes` in node_scheduler.c).
     """
-    agenda, machine, queue = state.agenda[0], state.machine, state.queue
-    agenda.reserved_rank = state.jobs.size
+    timetable, machine = state.own.timetable[0], state.machine
+    timetable.waits = 0
     free = free_now(state)
     assign(machine.open, machine.members[machine.closed.size - 1])
     machine.closed[:] = False
     tested = 0
-    start_search(state, 0)
-    while may_fit(state, free):
-        item = next_job(state, queue, now, NO_JOB - 1, 0, 0.0, 0.0)
+    start_search(state)
+    while _may_fit(state, free):
+        item = next_job(state, now)
         tested += 1
-        if item < 0 or tested > agenda.tests:
+        if item < 0 or tested > timetable.tests:
             break
         if is_limited(state, item):
             continue
@@ -67,13 +81,18 @@ def start_by_partition(state: State, now: float) -> None:
                 machine.closed[partition] = True
                 remove(machine.open, machine.members[partition])
                 free = total(machine.free, machine.open, machine.idle)
-        agenda.reserved_rank = 0  # a job waits
+        timetable.waits = 1
+
+
+def _may_fit(state: SlurmState, free: int) -> bool:
+    """Return whether a job that the search of the queue finds next may start if there are some free processors."""
+    return may_preempt(state) or root_of(state.queue).width <= free
 
 
 # -- windows: reservations with the flag MAINT (`job_test_resv` in src/slurmctld/reservation.c)
 
 
-def find_own(state: State, item: int, start: float, nodes: np.ndarray) -> None:
+def find_own(state: SlurmState, item: int, start: float, nodes: np.ndarray) -> None:
     """Find the nodes of a job's partition that are available while it runs, if it starts at a time."""
     machine = state.machine
     assign(nodes, machine.members[machine.partition[machine.allowed[item]]])
@@ -82,13 +101,13 @@ def find_own(state: State, item: int, start: float, nodes: np.ndarray) -> None:
             remove(nodes, machine.away[k])
 
 
-def _meets(state: State, item: int, start: float, window: int) -> bool:
+def _meets(state: SlurmState, item: int, start: float, window: int) -> bool:
     """Return whether a job that starts at a time would run in a window."""
     one = state.machine.windows[window]
     return one.begin < start + state.jobs[item].planned and one.until > start
 
 
-def _after_windows(state: State, item: int, start: float) -> float:
+def _after_windows(state: SlurmState, item: int, start: float) -> float:
     """Return the first time from one on at which a job can start without meeting a window of all its nodes."""
     machine, found, before = state.machine, start, -np.inf
     members = machine.members[machine.partition[machine.allowed[item]]]
@@ -101,7 +120,7 @@ def _after_windows(state: State, item: int, start: float) -> float:
     return found
 
 
-def _time_of_retest(state: State, item: int, start: float, until: float) -> float:
+def _time_of_retest(state: SlurmState, item: int, start: float, until: float) -> float:
     """Return when a cycle tests a job again that meets a window: after the next end of any window, before a time."""
     machine, found = state.machine, until
     members, meets = machine.members[machine.partition[machine.allowed[item]]], False
@@ -109,57 +128,36 @@ def _time_of_retest(state: State, item: int, start: float, until: float) -> floa
         if machine.windows[k].until >= start:
             found = min(found, machine.windows[k].until)
         meets = meets or (_meets(state, item, start, k) and in_both(members, machine.away[k]) > 0)
-    time = slot_start(state, found + state.options[0].resolution - 1) + 1
+    time = slot_start(state, found + state.own.parameters[0].resolution - 1) + 1
     return time if meets and time < until else np.inf
-
-
-# -- what `swflow.scheduling.engine.preemption` changes
-
-
-def may_preempt(state: State) -> bool:
-    """Return whether the job that the search of the queue found last, or finds next, may preempt others."""
-    return False
-
-
-def may_fit(state: State, free: int) -> bool:
-    """Return whether a job that the search of the queue finds next may start if there are some free processors."""
-    return may_preempt(state) or root_of(state.queue).width <= free
-
-
-def leave_out(state: State, now: float) -> None:
-    """Remove the nodes that preempted jobs have not left yet from the usable ones."""
-
-
-def make_room(state: State, item: int, now: float) -> None:
-    """Preempt jobs for a job that does not fit; all open nodes of its partition are usable then."""
 
 
 # -- cycles
 
 
-def serve_cycle_on_nodes(state: State, now: float) -> None:
+def _plan_cycle(state: SlurmState, now: float) -> None:
     """
     Plan the queue anew: start the jobs that can start now, and reserve whole nodes for others that start in the window.
 
     The table has the nodes without reservations in each slot, and not the running jobs (`_attempt_backfill` in
     src/plugins/sched/backfill/backfill.c). Times are whole seconds.
     """
-    options = state.options[0]
-    start_search(state, 0)
-    if not may_fit(state, free_now(state)):
+    options, parameters = state.options[0], state.own.parameters[0]
+    start_search(state)
+    if not _may_fit(state, free_now(state)):
         return
     clock = float(math.floor(now))
-    _open_table(state, clock)
+    open_table(state, clock)
     tested, head = 0, state.machine.head[0]
     head.taken = head.passed = head.hopeful = 0
     head.reached = -1
     forget_tests(state.usage)
-    while tested < options.reservations and _has_hope(state, now, clock, options.reservations - tested):
-        item = state.planned[head.passed]
+    while tested < parameters.tests and _has_hope(state, now, clock, parameters.tests - tested):
+        item = state.own.taken[head.passed]
         head.passed += 1
         if options.limits and at_limit(state.usage, item, 0):
             continue
-        if options.of_user and not may_test(state.usage, item, options.of_user):
+        if parameters.of_user and not may_test(state.usage, item, parameters.of_user):
             continue
         found = _plan(state, item, now, clock)
         if found == _FULL:
@@ -172,7 +170,7 @@ def serve_cycle_on_nodes(state: State, now: float) -> None:
 _UNTESTED, TESTED, _FULL, _OVERLAPS = 0, 1, 2, 3
 
 
-def _plan(state: State, item: int, now: float, clock: float) -> int:
+def _plan(state: SlurmState, item: int, now: float, clock: float) -> int:
     """
     Start a job, or reserve nodes for it; return what became of it.
 
@@ -181,19 +179,19 @@ def _plan(state: State, item: int, now: float, clock: float) -> int:
     """
     machine, job, own, found = state.machine, state.jobs[item], state.machine.own, _UNTESTED
     allowed, requested = machine.allowed[item], machine.requested[item]
-    slots, slot, earliest = machine.slots, _slot_at(machine, clock), clock
-    window = clock + state.options[0].window
+    slots, slot, earliest = machine.slots, slot_at(machine, clock), clock
+    window = clock + state.own.parameters[0].window
     while True:
         if machine.windows.size > 0:
             earliest = _after_windows(state, item, earliest)
-            slot = _slot_at(machine, earliest)
+            slot = slot_at(machine, earliest)
         find_own(state, item, earliest, own)
         if slots[slot].end <= earliest:  # because of windows
             return TESTED if in_both(own, own) >= requested else found
         if found == _UNTESTED and in_both(own, machine.occupied) >= requested:
             found = TESTED
         end = earliest + job.planned
-        gain = _next_gain(machine, own, slot, end)
+        gain = next_gain(machine, own, slot, end)
         later = slots[gain].end if gain >= 0 else np.inf
         if machine.windows.size > 0:
             later = min(later, _time_of_retest(state, item, earliest, slot_start(state, window)))
@@ -203,9 +201,9 @@ def _plan(state: State, item: int, now: float, clock: float) -> int:
             meets = machine.windows.size > 0 and not is_within(machine.members[machine.partition[allowed]], own)
             if found == TESTED:
                 keep(own, machine.members[allowed])
-                last = _find_usable(machine, own, slot, end, job.processors)
+                last = find_usable(machine, own, slot, end, job.processors)
             else:  # features do not matter to whether it is tested
-                last = _find_usable(machine, own, slot, end, 1)
+                last = find_usable(machine, own, slot, end, 1)
                 if in_both(machine.usable, machine.usable) >= requested:
                     found = TESTED
                 keep(machine.usable, machine.members[allowed])
@@ -220,18 +218,18 @@ def _plan(state: State, item: int, now: float, clock: float) -> int:
                         found = start_or_reserve(state, item, now, clock, start)
                         if found != _OVERLAPS:
                             break
-                        slot, earliest, found = _slot_at(machine, start), start, TESTED
+                        slot, earliest, found = slot_at(machine, start), start, TESTED
                         continue
             if at_begin and most < job.processors:
                 # Shorter jobs do not meet all windows of this one.
-                _note_failure(machine, slot, item, most + 1, end if meets else slots[last].begin, later)
+                note_failure(machine, slot, item, most + 1, end if meets else slots[last].begin, later)
         if later == np.inf:
             break
         slot, earliest = slots[gain].next if gain >= 0 else slot, later
     return found
 
 
-def start_or_reserve(state: State, item: int, now: float, clock: float, start: float) -> int:
+def _start_or_reserve(state: SlurmState, item: int, now: float, clock: float, start: float) -> int:
     """Start a job if it can start now, or reserve usable nodes for it; return what became of it."""
     if start <= clock:
         choose_free_nodes(state, item)
@@ -242,80 +240,17 @@ def start_or_reserve(state: State, item: int, now: float, clock: float, start: f
     return reserve_picked(state, item, start)
 
 
-def reserve_picked(state: State, item: int, start: float) -> int:
+def reserve_picked(state: SlurmState, item: int, start: float) -> int:
     """Reserve the chosen nodes for a job from a time on; return what became of it."""
     machine, first = state.machine, slot_start(state, start)
-    last = max(slot_start(state, start + state.jobs[item].planned), first + state.options[0].resolution)
-    if not _is_unreserved(state, first, last):
+    last = max(slot_start(state, start + state.jobs[item].planned), first + state.own.parameters[0].resolution)
+    if not is_unreserved(state, first, last):
         return _OVERLAPS
     if machine.head[0].slots >= machine.slots.size - 1:
         return _FULL
-    _reserve(state, first, last)
+    reserve_nodes(state, first, last)
     machine.stale[:] = True
     return TESTED
-
-
-def has_failed(state: State, slot: int, item: int, end: float, later: float) -> bool:
-    """Return whether a job cannot start from a slot on until a time, by the failures that are noted."""
-    machine, width = state.machine, state.jobs[item].processors
-    for k in range(min(machine.slots[slot].failures, KEPT)):
-        one = machine.failures[slot, k]
-        is_smaller = width >= one.processors and end >= one.end and machine.allowed[item] == one.allowed
-        if is_smaller and later <= one.until and needs_as_much(state, item, one.job):
-            return True
-    return False
-
-
-def _note_failure(machine: NodeState, slot: int, item: int, width: int, end: float, until: float) -> None:
-    """Note that a job of some width and end cannot start from a slot on until a time."""
-    one = machine.failures[slot, machine.slots[slot].failures % KEPT]
-    one.processors, one.end, one.until, one.allowed, one.job = width, end, until, machine.allowed[item], item
-    machine.slots[slot].failures += 1
-
-
-def _slot_at(machine: NodeState, time: float) -> int:
-    """Return the slot at a time, or the last one."""
-    slot = 0
-    while machine.slots[slot].end <= time and machine.slots[slot].next > 0:
-        slot = machine.slots[slot].next
-    return slot
-
-
-def _next_gain(machine: NodeState, own: np.ndarray, slot: int, end: float) -> int:
-    """Return the first slot from one on, and until a time, after which another node is not reserved; -1 if none."""
-    slots = machine.slots
-    while slots[slot].next > 0:
-        if slots[slot].gains > 0 and _gains(machine, slot, own):
-            return slot
-        if slots[slot].begin > end:
-            break
-        slot = slots[slot].next
-    return -1
-
-
-def _gains(machine: NodeState, slot: int, members: np.ndarray) -> bool:
-    """Return whether some of these nodes are reserved in a slot, but not in the next one."""
-    other = machine.slots[slot].next
-    for word in range(machine.slots[slot].gains - 1, members.size):
-        if members[word] & machine.unreserved[other, word] & ~machine.unreserved[slot, word] != EMPTY:
-            return True
-    return False
-
-
-def _find_usable(machine: NodeState, own: np.ndarray, slot: int, end: float, needed: int) -> int:
-    """
-    Find the nodes of a set that are not reserved from a slot on until an end; return the last slot.
-
-    The end is inclusive. The search ends when they cannot have as many processors as ``needed``.
-    """
-    slots, usable, last = machine.slots, machine.usable, slot
-    assign(usable, own)
-    while slots[slot].begin <= end and most_usable(machine) >= needed:
-        keep(usable, machine.unreserved[slot])
-        last, slot = slot, slots[slot].next
-        if slot == 0:
-            break
-    return last
 
 
 def _has_occupied(machine: NodeState, item: int) -> bool:
@@ -327,13 +262,13 @@ def _has_occupied(machine: NodeState, item: int) -> bool:
 # -- early ends of a cycle
 
 
-def _has_hope(state: State, now: float, clock: float, tests: int) -> bool:
+def _has_hope(state: SlurmState, now: float, clock: float, tests: int) -> bool:
     """
     Return whether there is a job to test next, and it or a later one may start: otherwise reservations have no effect.
 
     Jobs are taken from the queue into ``planned`` of the state, and at most ``tests`` of them are tested.
     """
-    options, head, planned = state.options[0], state.machine.head[0], state.planned
+    options, head, planned = state.options[0], state.machine.head[0], state.own.taken
     head.hopeful = max(head.hopeful, head.passed)
     while True:
         while head.hopeful < head.taken:
@@ -347,26 +282,26 @@ def _has_hope(state: State, now: float, clock: float, tests: int) -> bool:
             if may_any or _bound_starts(state, kind, clock):
                 may_any = True
                 break
-        item = next_job(state, state.queue, now, NO_JOB - 1, 0, 0.0, 0.0) if may_any else -1
+        item = next_job(state, now) if may_any else -1
         if item < 0:
             return False
         planned[head.taken] = item
         head.taken += 1
 
 
-def _is_within_reach(state: State, tests: int) -> bool:
+def _is_within_reach(state: SlurmState, tests: int) -> bool:
     """
     Return whether the first job that may start may be among those that are tested.
 
     Of the jobs before it, those without a usable node do not count as tested.
     """
-    options, machine = state.options[0], state.machine
+    options, machine, parameters = state.options[0], state.machine, state.own.parameters[0]
     head = machine.head[0]
     head.reached = head.hopeful
-    if options.of_user or machine.windows.size > 0:
+    if parameters.of_user or machine.windows.size > 0:
         return True
     for k in range(head.passed, head.hopeful):
-        item = state.planned[k]
+        item = state.own.taken[k]
         if _has_occupied(machine, item) and not (options.limits and at_limit(state.usage, item, 0)):
             tests -= 1
         if tests == 0:
@@ -374,7 +309,7 @@ def _is_within_reach(state: State, tests: int) -> bool:
     return True
 
 
-def _may_start(state: State, item: int, clock: float) -> bool:
+def _may_start(state: SlurmState, item: int, clock: float) -> bool:
     """Return whether a job is narrow and short enough to start on nodes that are not reserved before its end."""
     kind = state.machine.kind[item]
     if state.machine.bounded[kind] < 0:
@@ -387,7 +322,7 @@ def _may_start(state: State, item: int, clock: float) -> bool:
     return True
 
 
-def _is_within_bounds(state: State, item: int, clock: float) -> bool:
+def _is_within_bounds(state: SlurmState, item: int, clock: float) -> bool:
     """Return whether a job is narrow and short enough to start by the bounds of its kind."""
     machine, job = state.machine, state.jobs[item]
     kind = machine.kind[item]
@@ -398,7 +333,7 @@ def _is_within_bounds(state: State, item: int, clock: float) -> bool:
     return False
 
 
-def _bound_starts(state: State, kind: int, clock: float) -> bool:
+def _bound_starts(state: SlurmState, kind: int, clock: float) -> bool:
     """
     Compute what a kind of jobs can use of the nodes without reservations until each time, while a job might fit.
 
@@ -430,89 +365,10 @@ def _bound_starts(state: State, kind: int, clock: float) -> bool:
     return size > 0
 
 
-# -- the table of a cycle
-
-
-def _open_table(state: State, clock: float) -> None:
-    """Begin the table with one slot, without reservations."""
-    machine, options = state.machine, state.options[0]
-    slot = machine.slots[0]
-    slot.begin, slot.end, slot.next = slot_start(state, clock), slot_start(state, clock + options.window), 0
-    slot.failures = slot.gains = 0
-    machine.stale[:] = True
-    machine.bounded[:] = -1
-    assign(machine.unreserved[0], machine.members[machine.closed.size - 1])
-    machine.head[0].slots = 1
-    find_occupied(machine, clock + options.window)
-
-
-def _is_unreserved(state: State, begin: float, end: float) -> bool:
-    """Return whether the chosen nodes are not reserved from ``begin`` to before ``end``."""
-    machine, slot = state.machine, 0
-    while True:
-        one = machine.slots[slot]
-        if one.end > begin and not is_within(machine.picked, machine.unreserved[slot]):
-            return False
-        slot = one.next
-        if slot == 0 or machine.slots[slot].begin >= end:
-            return True
-
-
-def _reserve(state: State, begin: float, end: float) -> None:
-    """Reserve the chosen nodes, and merge the first two slots of equal nodes (`_add_reservation` in backfill.c)."""
-    machine = state.machine
-    slots, slot, before = machine.slots, 0, 0
-    while slots[slot].end < begin:
-        before, slot = slot, slots[slot].next
-        if slot == 0:
-            return  # it starts at the end of the window
-    if slots[slot].end > begin:
-        _split(state, slot, begin)
-    former = slot
-    while slots[slot].next > 0:
-        slot = slots[slot].next
-        if end < slots[slot].end:
-            _split(state, slot, end)
-        remove(machine.unreserved[slot], machine.picked)
-        if end == slots[slot].end:
-            break
-    last = slot
-    _note_gains(machine, former)
-    _note_gains(machine, last)
-    while slots[before].next > 0:
-        slot = slots[before].next
-        if _is_equal(machine.unreserved[before], machine.unreserved[slot]):
-            slots[before].end, slots[before].next = slots[slot].end, slots[slot].next
-            _note_gains(machine, before)
-            break
-        if before == last:
-            break
-        before = slot
-
-
-def _note_gains(machine: NodeState, slot: int) -> None:
-    """Note the first word of nodes that are reserved in a slot, but not in the next one."""
-    one, other = machine.slots[slot], machine.slots[slot].next
-    one.gains = 0
-    for word in range(machine.occupied.size):
-        if other > 0 and machine.unreserved[other, word] & ~machine.unreserved[slot, word] != EMPTY:
-            one.gains = word + 1
-            break
-
-
-def _split(state: State, slot: int, time: float) -> None:
-    """Split a slot at a time."""
-    machine = state.machine
-    slots, new = machine.slots, machine.head[0].slots
-    slots[new].begin, slots[new].end, slots[new].next = time, slots[slot].end, slots[slot].next
-    slots[slot].end, slots[slot].next, slots[new].failures = time, new, 0
-    slots[new].gains, slots[slot].gains = slots[slot].gains, 0
-    assign(machine.unreserved[new], machine.unreserved[slot])
-    machine.head[0].slots += 1
-
-
-def _is_equal(nodes: np.ndarray, others: np.ndarray) -> bool:
-    for word in range(nodes.size):  # noqa: SIM110
-        if nodes[word] != others[word]:
-            return False
-    return True
+#: The operations of nodes.
+ON_NODES: dict[Any, Any] = NODES | {
+    operations.start_jobs: _start_jobs,
+    operations.plan_cycle: _plan_cycle,
+    operations.start_or_reserve: _start_or_reserve,
+    operations.has_failed: is_noted,
+}

@@ -1,9 +1,10 @@
 """Dependent jobs: jobs that are submitted some time after another job has ended."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from swflow.scheduling.state import operations
 from swflow.scheduling.state.items import Dependencies
 from swflow.scheduling.state.layout import State
 
@@ -46,7 +47,7 @@ def new_dependents(dependencies: Dependencies | None) -> Dependents:
     return Dependents(line, first, items, think, left, earliest, np.array([waits.sum(), 0], np.int64))
 
 
-def release_dependents(dependents: Dependents, jobs: np.ndarray, item: int, now: float) -> None:
+def _release_dependents(dependents: Dependents, jobs: np.ndarray, item: int, now: float) -> None:
     """
     Insert the dependents of a job that ends now into the order of arrival, by submit time and then index.
 
@@ -72,7 +73,7 @@ def release_dependents(dependents: Dependents, jobs: np.ndarray, item: int, now:
         line[here] = dependent
 
 
-def take_turn(dependents: Dependents, state: State, item: int) -> None:
+def _take_turn(dependents: Dependents, state: State, item: int) -> None:
     """Set the rank of a job that arrives, if ranks are in order of arrival."""
     turn = dependents.at[1]
     dependents.at[1] += 1
@@ -82,3 +83,10 @@ def take_turn(dependents: Dependents, state: State, item: int) -> None:
     if state.options[0].backfill_by_arrival:
         state.jobs[item].backfill_rank = turn
         state.backfill_queue.job_at[turn] = item
+
+
+#: The implementation of the operations of dependent jobs.
+DEPENDENTS: dict[Any, Any] = {
+    operations.release_dependents: _release_dependents,
+    operations.take_turn: _take_turn,
+}

@@ -8,58 +8,16 @@ Sets of nodes are bits as in `swflow.scheduling.machine.allocation`.
 """
 
 import math
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from swflow.compiled.kernel import record
 from swflow.scheduling.machine.allocation import EMPTY, ONE, assign, clear, fill, lowest, ones, remove
-from swflow.scheduling.nodes import Nodes
+from swflow.scheduling.slurm import operations as of_slurm
+from swflow.scheduling.slurm.node_state import NodeState, total
+from swflow.scheduling.slurm.operations import is_gone, would_start
+from swflow.scheduling.slurm.state import SlurmState
 from swflow.scheduling.state import operations
-from swflow.scheduling.state.items import Items
-from swflow.scheduling.state.layout import State
-from swflow.scheduling.state.preempted import Preempted
-
-#: Some processors of a node that a running job has, or will have, and the ``next`` part of the same job, -1 for none.
-PART = record("", "node processors next")
-
-#: A running job by its planned end, with its first part.
-END = record("time", "job part")
-
-#: Processors of each of some nodes, of one word of a set, that are released at the planned end of a job.
-RELEASE = record("time", "job word processors")
-
-#: Consecutive nodes of a weight with free processors, and the numbers of these and of the nodes.
-RUN = record("", "first last processors weight nodes")
-
-#: A slot of a cycle's table: a time span in which the same nodes are not reserved, the ``next`` slot, 0 for none, the
-#: number of the first word, from 1 on, of nodes that are reserved in it but not in the next one, 0 for none, and the
-#: number of failures that were noted.
-SLOT = record("begin end", "next gains failures")
-
-#: A job of a set of nodes with some processors that would end at a time cannot start from a slot on ``until`` another
-#: time; nor can wider or later ones that need as many units for a processor, since a cycle only adds reservations.
-FAILURE = record("end until", "processors allowed job")
-
-#: The failures that are kept of each slot.
-KEPT = 8
-
-#: The begin and the end of a window in which some nodes are unavailable, in whole seconds.
-WINDOW = record("begin until", "")
-
-#: A bound in a cycle: the processors that a kind of jobs can use of nodes that are not reserved before a time.
-BOUND = record("until", "free")
-
-#: The number of jobs in ``ends``, of chosen parts and of slots, the first spare part, the processors of the largest
-#: node, and how many ``releases`` are before the start of a job by `would_start`. The processors ``fitting`` that it
-#: can use by node, and the number of their ``hosts``, after the ``counted`` releases (-1: none is known), and a
-#: ``mark`` of each such count. In a cycle, the numbers of jobs that were taken from the queue and that were tested, the
-#: first that may start, and the last such one that is known to be within reach. The number of ``releases`` is -1 if
-#: they must be listed anew.
-HEAD = record(
-    "", "releases running chosen slots spare largest ended counted fitting hosts mark taken passed hopeful reached"
-)
 
 #: Seconds between the barriers to which the first group of ends is aligned, and the span of this group; and the time
 #: that a job takes to end beyond its limit (`_will_run_test` and `_guess_job_end` in
@@ -67,182 +25,10 @@ HEAD = record(
 _FIRST_GROUP, _KILL_WAIT = 30.0, 30.0
 
 
-class NodeState(NamedTuple):
-    """The free processors of each node, the nodes of running jobs, and the table of a backfill cycle."""
-
-    sizes: np.ndarray  # the processors of each node
-    weights: np.ndarray  # jobs take nodes of the lowest weight first
-    free: np.ndarray  # the free processors of each node
-    capacities: np.ndarray  # (resources, nodes): the units of each node
-    units: np.ndarray  # (resources, nodes): the free ones
-    idle: np.ndarray  # the set of nodes with free processors
-    members: np.ndarray  # the sets of nodes that jobs of each partition and constraint may use
-    partition: np.ndarray  # the set of each set's partition without a constraint
-    allowed: np.ndarray  # the set of each job
-    windows: np.ndarray  # the windows in which nodes are unavailable
-    away: np.ndarray  # the sets of these nodes
-    own: np.ndarray  # scratch: the set of nodes of a job's partition that are available while it runs
-    kind: np.ndarray  # the kind of each job: those of a set that need about as many units for a processor
-    allowed_of: np.ndarray  # the set of each kind
-    rates: np.ndarray  # (kinds, resources): at most the units for a processor
-    requested: np.ndarray  # the nodes that each job needs at least
-    share: np.ndarray  # the processors of each job on each of several requested nodes, 0 if they may differ
-    parts: np.ndarray  # the parts of all running jobs, and the spare ones
-    ends: np.ndarray  # the running jobs by planned end, in whole seconds; ties go to the first job
-    head: np.ndarray
-    releases: np.ndarray  # what running jobs release, by planned end
-    released: np.ndarray  # the nodes of each release, a word of a set
-    chosen: np.ndarray  # the parts of the job that starts next
-    picked: np.ndarray  # the set of their nodes
-    usable: np.ndarray  # scratch: the set of nodes that a job may use
-    open: np.ndarray  # scratch: the set of nodes that are open to jobs in a pass
-    closed: np.ndarray  # scratch: whether each partition is closed in a pass
-    then: np.ndarray  # scratch: the processors of each node that are free when a job starts
-    later: np.ndarray  # scratch: the units of each node that are free then
-    fitting: np.ndarray  # scratch: the processors of each usable node that a job can use by node
-    marks: np.ndarray  # scratch: the last count by `could_use` that included each node
-    sums: np.ndarray  # scratch: the units of each resource that are free then
-    runs: np.ndarray  # scratch: the consecutive nodes among those that a job may use
-    slots: np.ndarray  # the table of a cycle
-    failures: np.ndarray  # the last failures in each slot
-    bounds: np.ndarray  # scratch: bounds on the jobs of each kind that may start in a cycle, by time
-    bounded: np.ndarray  # scratch: the number of bounds of each kind
-    stale: np.ndarray  # scratch: whether reservations or starts followed the bounds of each kind
-    unreserved: np.ndarray  # the set of nodes that are not reserved in each slot
-    occupied: np.ndarray  # the set of nodes that have no free processors in the window of a cycle
-    preempted: Preempted
-
-
-#: The most kinds of jobs.
-_KINDS = 64
-
-
-def _kinds(
-    allowed: np.ndarray, demands: np.ndarray, processors: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the set of each kind of jobs, the kind of each job, and the least units for a processor of each."""
-    with np.errstate(divide="ignore"):
-        octave = np.log2(demands / processors.reshape(-1, 1))
-    for parts in (8, 4, 2, 1):  # in which an octave is divided
-        levels = np.column_stack([allowed, np.floor(parts * octave)])
-        kinds, kind = np.unique(levels, axis=0, return_inverse=True)
-        if len(kinds) <= _KINDS:
-            rates = np.exp2(kinds[:, 1:] / parts) * (1 - 1e-9)  # safe from rounding
-            return kinds[:, 0].astype(np.int64), kind.reshape(-1), np.ascontiguousarray(rates)
-    kinds, kind = np.unique(allowed, return_inverse=True)
-    return kinds, kind, np.zeros((len(kinds), demands.shape[1]))
-
-
-def _sets(rows: np.ndarray) -> np.ndarray:
-    """Return rows of a bool per node as sets of nodes."""
-    sets = np.zeros((len(rows), 8 * ((rows.shape[1] + 63) >> 6)), np.uint8)
-    packed = np.packbits(rows, axis=1, bitorder="little")
-    sets[:, : packed.shape[1]] = packed
-    return sets.view(np.uint64)
-
-
-def new_node_state(
-    nodes: Nodes, items: Items, most_slots: int, windows: Sequence[tuple[float, float, int]], preempted: Preempted
-) -> NodeState:
-    """Return idle nodes; a cycle's table has at most ``most_slots`` slots when it gets another reservation."""
-    count, processors, jobs = nodes.sizes.size, int(nodes.sizes.sum()), items.submit.size
-    words = (count + 63) >> 6
-    # Sets with the same nodes, also of their partitions, are alike; all nodes come last.
-    members = _sets(nodes.members)
-    both = np.hstack([members, members[nodes.partition]])
-    sets, first, alike = np.unique(both, axis=0, return_index=True, return_inverse=True)
-    sets, alike = np.ascontiguousarray(sets[:, :words]), alike.reshape(-1)
-    demands = items.demands.reshape(jobs, nodes.units.shape[1])
-    kinds, kind, rates = _kinds(alike[nodes.allowed], demands, items.processors)
-    parts = np.zeros(min(processors, count * max(jobs, 1)) + 1, PART)
-    parts["next"] = np.arange(1, parts.size + 1)
-    slots, head = min(most_slots, 2 * jobs + 1) + 1, np.zeros(1, HEAD)
-    head["largest"] = nodes.sizes.max()
-    return NodeState(
-        sizes=nodes.sizes,
-        weights=nodes.weights,
-        free=nodes.sizes.copy(),
-        capacities=np.ascontiguousarray(nodes.units.T),
-        units=np.array(nodes.units.T, order="C"),
-        idle=sets[-1].copy(),
-        members=sets,
-        partition=alike[nodes.partition[first]],
-        allowed=alike[nodes.allowed],
-        windows=np.array([tuple(np.floor(window[:2])) for window in windows], WINDOW),
-        away=_sets(nodes.away),
-        own=np.zeros(words, np.uint64),
-        kind=kind,
-        allowed_of=kinds,
-        rates=rates,
-        requested=nodes.requested,
-        share=nodes.share,
-        parts=parts,
-        ends=np.empty(min(processors, jobs) + 1, END),
-        head=head,
-        releases=np.empty(parts.size, RELEASE),
-        released=np.zeros(parts.size, np.uint64),
-        chosen=np.zeros(count, PART),
-        picked=np.zeros(words, np.uint64),
-        usable=np.zeros(words, np.uint64),
-        open=np.zeros(words, np.uint64),
-        closed=np.zeros(len(sets), np.bool_),
-        then=np.zeros(count, np.int64),
-        later=np.zeros_like(nodes.units.T, order="C"),
-        fitting=np.zeros(count, np.int64),
-        marks=np.zeros(count, np.int64),
-        sums=np.zeros(nodes.units.shape[1], np.int64),
-        runs=np.zeros(count, RUN),
-        slots=np.zeros(slots, SLOT),
-        failures=np.zeros((slots, KEPT), FAILURE),
-        bounds=np.zeros((len(kinds), slots), BOUND),
-        bounded=np.zeros(len(kinds), np.int64),
-        stale=np.zeros(len(kinds), np.bool_),
-        unreserved=np.zeros((slots, words), np.uint64),
-        occupied=np.zeros(words, np.uint64),
-        preempted=preempted,
-    )
-
-
-# -- sets of nodes
-
-
-def keep(nodes: np.ndarray, other: np.ndarray) -> None:
-    """Remove the nodes that are not in another set from a set."""
-    for word in range(nodes.size):
-        nodes[word] &= other[word]
-
-
-def in_both(nodes: np.ndarray, others: np.ndarray) -> int:
-    """Return the number of nodes that are in both sets."""
-    found = 0
-    for word in range(nodes.size):
-        found += ones(nodes[word] & others[word])
-    return found
-
-
-def most_usable(machine: NodeState) -> int:
-    """Return at least as many processors as the usable nodes can have in the window of a cycle, by their number."""
-    nodes = 0
-    for word in range(machine.usable.size):
-        nodes += ones(machine.usable[word] & ~machine.occupied[word])
-    return machine.head[0].largest * nodes
-
-
-def total(processors: np.ndarray, nodes: np.ndarray, others: np.ndarray) -> int:
-    """Return the sum of the processors of the nodes that are in both sets."""
-    found = 0
-    for index in range(nodes.size):
-        word = nodes[index] & others[index]
-        while word != EMPTY:
-            found += processors[(index << 6) + lowest(word)]
-            word &= word - ONE
-    return found
-
-
 # -- what a job can use
 
 
-def counts_by_node(state: State, item: int) -> bool:
+def counts_by_node(state: SlurmState, item: int) -> bool:
     """Return whether a job needs a resource besides processors, or several nodes."""
     if state.machine.requested[item] > 1:
         return True
@@ -252,7 +38,7 @@ def counts_by_node(state: State, item: int) -> bool:
     return False
 
 
-def _processors_on(state: State, item: int, free: np.ndarray, units: np.ndarray, node: int) -> int:
+def _processors_on(state: SlurmState, item: int, free: np.ndarray, units: np.ndarray, node: int) -> int:
     """
     Return how many free processors of a node a job can use: each needs its part of the job's units.
 
@@ -268,13 +54,13 @@ def _processors_on(state: State, item: int, free: np.ndarray, units: np.ndarray,
     return found
 
 
-def units_of_part(state: State, item: int, processors: int, resource: int) -> int:
+def units_of_part(state: SlurmState, item: int, processors: int, resource: int) -> int:
     """Return the units of a resource that some processors of a job take from a node."""
     width = state.jobs[item].processors
     return (processors * state.demands[item, resource] + width - 1) // width
 
 
-def could_use(state: State, item: int, free: np.ndarray, units: np.ndarray, nodes: np.ndarray) -> int:
+def could_use(state: SlurmState, item: int, free: np.ndarray, units: np.ndarray, nodes: np.ndarray) -> int:
     """Return how many processors of the usable ones of some nodes a job can use, given what is free: `fitting`."""
     machine = state.machine
     head = machine.head[0]
@@ -290,7 +76,7 @@ def could_use(state: State, item: int, free: np.ndarray, units: np.ndarray, node
     return _fitting(state, item)
 
 
-def _fitting(state: State, item: int) -> int:
+def _fitting(state: SlurmState, item: int) -> int:
     """Return how many processors a job can use, as counted; less than it needs if the nodes are too few."""
     head = state.machine.head[0]
     lacking = state.machine.requested[item] - head.hosts
@@ -314,7 +100,7 @@ def _note_free(machine: NodeState, free: np.ndarray, units: np.ndarray, node: in
         machine.later[resource, node] = units[resource, node]
 
 
-def free_for(state: State, item: int) -> int:
+def free_for(state: SlurmState, item: int) -> int:
     """Return how many free processors of the usable nodes a job can use; maybe more if they do not suffice."""
     machine = state.machine
     found = total(machine.free, machine.usable, machine.idle)
@@ -324,7 +110,7 @@ def free_for(state: State, item: int) -> int:
     return could_use(state, item, machine.free, machine.units, machine.idle)
 
 
-def all_for(state: State, item: int) -> int:
+def all_for(state: SlurmState, item: int) -> int:
     """Return how many processors of the usable nodes a job can use if no other job runs."""
     machine = state.machine
     if counts_by_node(state, item):
@@ -350,7 +136,7 @@ def free_for_kind(machine: NodeState, kind: int, nodes: np.ndarray) -> int:
     return found
 
 
-def needs_as_much(state: State, item: int, other: int) -> bool:
+def needs_as_much(state: SlurmState, item: int, other: int) -> bool:
     """Return whether a job needs at least as many units of each resource per processor, and nodes, as another one."""
     width, width_of_other = state.jobs[item].processors, state.jobs[other].processors
     nodes, nodes_of_other = state.machine.requested[item], state.machine.requested[other]
@@ -365,7 +151,7 @@ def needs_as_much(state: State, item: int, other: int) -> bool:
 # -- the choice of nodes
 
 
-def choose_free_nodes(state: State, item: int) -> None:
+def choose_free_nodes(state: SlurmState, item: int) -> None:
     """Choose parts of the usable nodes for a job that starts now, after `free_for`."""
     machine = state.machine
     free = machine.free
@@ -375,7 +161,7 @@ def choose_free_nodes(state: State, item: int) -> None:
     _choose_nodes(machine, free, state.jobs[item].processors, machine.requested[item])
 
 
-def choose_nodes_then(state: State, item: int) -> None:
+def choose_nodes_then(state: SlurmState, item: int) -> None:
     """Choose parts of the usable nodes for a job that starts at the time that `would_start` returned."""
     machine = state.machine
     free = machine.fitting
@@ -471,7 +257,7 @@ def _add_part(machine: NodeState, node: int, processors: int) -> None:
 # -- running jobs
 
 
-def _occupy(state: State, item: int, now: float) -> None:
+def _occupy(state: SlurmState, item: int, now: float) -> None:
     machine = state.machine
     head, parts, first = machine.head[0], machine.parts, -1
     for k in range(head.chosen):
@@ -488,7 +274,7 @@ def _occupy(state: State, item: int, now: float) -> None:
     _insert_end(state, item, first)
 
 
-def _release(state: State, item: int, now: float) -> None:
+def _release(state: SlurmState, item: int, now: float) -> None:
     machine = state.machine
     head, parts = machine.head[0], machine.parts
     part = _remove_end(state, item)
@@ -503,11 +289,11 @@ def _release(state: State, item: int, now: float) -> None:
         part = following
 
 
-def _extend(state: State, item: int, now: float) -> None:
+def _extend(state: SlurmState, item: int, now: float) -> None:
     _insert_end(state, item, _remove_end(state, item))
 
 
-def _insert_end(state: State, item: int, part: int) -> None:
+def _insert_end(state: SlurmState, item: int, part: int) -> None:
     """Insert a job into the list of ends."""
     head, ends = state.machine.head[0], state.machine.ends
     end = float(math.floor(state.jobs[item].planned_end))
@@ -520,7 +306,7 @@ def _insert_end(state: State, item: int, part: int) -> None:
     head.releases = -1
 
 
-def _remove_end(state: State, item: int) -> int:
+def _remove_end(state: SlurmState, item: int) -> int:
     """Remove a job from the list of ends; return its first part."""
     head, ends = state.machine.head[0], state.machine.ends
     place = 0
@@ -542,7 +328,7 @@ def _copy(ends: np.ndarray, source: int, target: int) -> None:
 # -- plans
 
 
-def would_start(state: State, item: int, clock: float, until: float) -> tuple[float, int]:
+def planned_start(state: SlurmState, item: int, clock: float, until: float) -> tuple[float, int]:
     """
     Return when a job fits on the usable nodes, by the planned ends of running jobs, and the processors it can use then.
 
@@ -566,7 +352,7 @@ def would_start(state: State, item: int, clock: float, until: float) -> tuple[fl
     while place < head.releases and _usable_of(machine, place) == EMPTY:
         place += 1
     first = releases[place].time
-    barrier = first + _FIRST_GROUP - (first + state.options[0].epoch) % _FIRST_GROUP
+    barrier = first + _FIRST_GROUP - (first + state.own.parameters[0].epoch) % _FIRST_GROUP
     while place < head.releases:
         last = -1  # the last release of the group
         while place < head.releases:
@@ -600,21 +386,21 @@ def _usable_of(machine: NodeState, place: int) -> Any:
     return machine.usable[machine.releases[place].word] & machine.released[place]
 
 
-def _open_sums(state: State) -> None:
+def _open_sums(state: SlurmState) -> None:
     """Sum the free units of usable nodes."""
     machine = state.machine
     for resource in range(machine.sums.size):
         machine.sums[resource] = total(machine.units[resource], machine.usable, machine.usable)
 
 
-def _add_sums(state: State, place: int, nodes: int) -> None:
+def _add_sums(state: SlurmState, place: int, nodes: int) -> None:
     """Add the units of some nodes of a release."""
     one = state.machine.releases[place]
     for resource in range(state.machine.sums.size):
         state.machine.sums[resource] += nodes * units_of_part(state, one.job, one.processors, resource)
 
 
-def _most_then(state: State, item: int, free: int, place: int, by_node: bool) -> int:
+def _most_then(state: SlurmState, item: int, free: int, place: int, by_node: bool) -> int:
     """
     Return how many processors a job can use after the releases before a place, of ``free`` ones.
 
@@ -638,7 +424,7 @@ def _most_then(state: State, item: int, free: int, place: int, by_node: bool) ->
     return _fitting(state, item)
 
 
-def _add_release(state: State, item: int, place: int, word: Any) -> None:
+def _add_release(state: SlurmState, item: int, place: int, word: Any) -> None:
     """Add what a running job releases on some nodes to what another job can use."""
     machine, one = state.machine, state.machine.releases[place]
     while word != EMPTY:
@@ -672,13 +458,7 @@ def _list_releases(machine: NodeState) -> None:
     head.releases = size
 
 
-def is_gone(machine: NodeState, job: int) -> bool:
-    """Return whether a running job is left out of plans."""
-    return False
-
-
-def find_occupied(machine: NodeState, until: float) -> None:
-    """Find the nodes that have no free processors until a time, by the planned ends of running jobs."""
+def _find_occupied(machine: NodeState, until: float) -> None:
     assign(machine.occupied, machine.members[machine.closed.size - 1])
     remove(machine.occupied, machine.idle)
     if machine.head[0].releases < 0:
@@ -700,26 +480,22 @@ def _look_ahead(machine: NodeState) -> None:
             word &= word - ONE
 
 
-def _free_now(state: State) -> int:
+def _free_now(state: SlurmState) -> int:
     return state.options[0].processors - state.counts[0].busy
 
 
-def _find(state: State, item: int, width: int, length: float, now: float) -> float:
+def _find(state: SlurmState, item: int, width: int, length: float, now: float) -> float:
     assign(state.machine.usable, state.machine.members[state.machine.allowed[item]])
     return would_start(state, item, now, np.inf)[0]
 
 
-def _can_begin(state: State, item: int) -> bool:
-    assign(state.machine.usable, state.machine.members[state.machine.allowed[item]])
-    return free_for(state, item) >= state.jobs[item].processors
-
-
-#: The implementation of the operations by nodes; only backfill slurm uses them.
+#: The implementation of the operations by nodes.
 NODES: dict[Any, Any] = {
     operations.occupy: _occupy,
     operations.release: _release,
     operations.extend: _extend,
     operations.free_now: _free_now,
     operations.find: _find,
-    operations.can_begin: _can_begin,
+    of_slurm.would_start: planned_start,
+    of_slurm.find_occupied: _find_occupied,
 }

@@ -1,40 +1,25 @@
 """Preemption on nodes as in Slurm: which running jobs are ended for a queued job, and what becomes of them."""
 
 import math
-from types import FunctionType
 from typing import Any
 
 import numpy as np
 
-from swflow.scheduling.engine.nodes import (
-    TESTED,
-    find_own,
-    has_failed,
-    leave_out,
-    make_room,
-    may_preempt,
-    reserve_picked,
-    start_or_reserve,
-)
 from swflow.scheduling.machine.allocation import EMPTY, ONE, assign, clear, fill, remove
-from swflow.scheduling.machine.nodes import (
-    NodeState,
+from swflow.scheduling.slurm import operations
+from swflow.scheduling.slurm.node_state import NodeState, in_both, keep
+from swflow.scheduling.slurm.on_nodes import ON_NODES, TESTED, find_own, reserve_picked
+from swflow.scheduling.slurm.placement import (
     choose_free_nodes,
     choose_nodes_then,
-    find_occupied,
     free_for,
-    in_both,
-    is_gone,
-    keep,
+    planned_start,
     units_of_part,
-    would_start,
 )
+from swflow.scheduling.slurm.state import SlurmState
 from swflow.scheduling.state.changes import arrive, begin, complete
 from swflow.scheduling.state.heap import change, pop, push
-from swflow.scheduling.state.layout import State
-from swflow.scheduling.state.operations import come_back, leave, next_change
-from swflow.scheduling.state.queue import NO_JOB, Tree
-from swflow.scheduling.state.search import next_job, start_search
+from swflow.scheduling.state.queue import NO_JOB
 
 #: Slurm considers the candidates in their order, and twice in another one (preempt_reorder_count).
 _ORDERS = 3
@@ -44,37 +29,30 @@ _ORDERS = 3
 _PAUSE = 40.0
 
 
-# Copies of functions that hooks replace, and call.
-_next_found = FunctionType(next_job.__code__, next_job.__globals__, "next_found")
-_planned_start = FunctionType(would_start.__code__, would_start.__globals__, "planned_start")
-
-
 # -- the order of the queue: jobs of the highest level first (`sort_job_queue2` in job_scheduler.c)
 
 
-def _start_search(state: State, rank: int) -> None:
+def _open_levels(state: SlurmState) -> None:
     state.machine.preempted.head[0].level = state.machine.preempted.head[0].top
-    state.search[0].rank, state.search[0].lined_up = rank - 1, -1
 
 
-def _next_job(state: State, tree: Tree, now: float, narrow: int, wide: int, base: float, latest: float) -> int:
+def _is_at_level(state: SlurmState, item: int) -> bool:
     preempted = state.machine.preempted
-    while True:
-        item = _next_found(state, tree, now, narrow, wide, base, latest)
-        if item >= 0:
-            if preempted.level[preempted.kind[item]] == preempted.head[0].level:
-                return item
-        elif preempted.head[0].level == 0:
-            return -1
-        else:
-            preempted.head[0].level -= 1
-            state.search[0].rank, state.search[0].lined_up = -1, -1
+    return preempted.level[preempted.kind[item]] == preempted.head[0].level
+
+
+def _next_level(state: SlurmState) -> bool:
+    head = state.machine.preempted.head[0]
+    if head.level == 0:
+        return False
+    head.level -= 1
+    return True
 
 
 # -- the jobs that may be preempted
 
 
-def _find_candidates(state: State, item: int, now: float) -> None:
+def _find_candidates(state: SlurmState, item: int, now: float) -> None:
     """Find the running jobs on nodes of a job's partition that it may preempt, in their order."""
     machine, preempted = state.machine, state.machine.preempted
     preempted.head[0].candidates = 0
@@ -125,7 +103,7 @@ def _count(machine: NodeState, part: int) -> int:
     return found
 
 
-def _add_free(state: State, place: int, sign: int) -> None:
+def _add_free(state: SlurmState, place: int, sign: int) -> None:
     """Add the processors and units of a candidate to the free ones, or subtract them."""
     machine, one = state.machine, state.machine.preempted.candidates[place]
     part = one.part
@@ -141,13 +119,13 @@ def _add_free(state: State, place: int, sign: int) -> None:
             clear(machine.idle, node, node)
 
 
-def _add_all(state: State, sign: int) -> None:
+def _add_all(state: SlurmState, sign: int) -> None:
     """Add the processors and units of all candidates to the free ones, or subtract them."""
     for place in range(state.machine.preempted.head[0].candidates):
         _add_free(state, place, sign)
 
 
-def _choose_victims(state: State, item: int) -> int:
+def _choose_victims(state: SlurmState, item: int) -> int:
     """
     Choose usable nodes for a job, of which candidates are taken until it fits; return how many are, 0 if it never fits.
 
@@ -198,7 +176,7 @@ def _copy(found: np.ndarray, source: int, target: int) -> None:
 # -- preemption
 
 
-def _preempt(state: State, item: int, now: float) -> None:
+def _preempt(state: SlurmState, item: int, now: float) -> None:
     """Preempt the candidates on nodes that suffice for a job, unless jobs were preempted for it a short time ago."""
     machine, preempted, clock = state.machine, state.machine.preempted, float(math.floor(now))
     taken = _choose_victims(state, item)
@@ -211,7 +189,7 @@ def _preempt(state: State, item: int, now: float) -> None:
             _stop(state, one.job, one.part, now)
 
 
-def _stop(state: State, job: int, part: int, now: float) -> None:
+def _stop(state: SlurmState, job: int, part: int, now: float) -> None:
     """End a running job; its nodes are released some time later, and until then no other job starts on them."""
     machine, preempted, counts = state.machine, state.machine.preempted, state.counts[0]
     head, kind = preempted.head[0], preempted.kind[job]
@@ -242,16 +220,16 @@ def _find_released(machine: NodeState, now: float) -> None:
 # -- hooks of passes and cycles
 
 
-def _may_preempt(state: State) -> bool:
+def _may_preempt(state: SlurmState) -> bool:
     return state.machine.preempted.head[0].level > 0
 
 
-def _leave_out(state: State, now: float) -> None:
+def _leave_out(state: SlurmState, now: float) -> None:
     _find_released(state.machine, now)
     remove(state.machine.usable, state.machine.preempted.released)
 
 
-def _make_room(state: State, item: int, now: float) -> None:
+def _make_room(state: SlurmState, item: int, now: float) -> None:
     machine = state.machine
     _find_candidates(state, item, now)
     _preempt(state, item, now)
@@ -260,7 +238,7 @@ def _make_room(state: State, item: int, now: float) -> None:
     keep(machine.usable, machine.open)
 
 
-def _has_failed(state: State, slot: int, item: int, end: float, later: float) -> bool:
+def _has_failed(state: SlurmState, slot: int, item: int, end: float, later: float) -> bool:
     return False
 
 
@@ -272,7 +250,7 @@ def _is_gone(machine: NodeState, job: int) -> bool:
     return machine.preempted.gone[job]
 
 
-def _would_start(state: State, item: int, clock: float, until: float) -> tuple[float, int]:
+def _would_start(state: SlurmState, item: int, clock: float, until: float) -> tuple[float, int]:
     """
     Return when a job fits as planned, and the processors, if all jobs that it may preempt are gone.
 
@@ -285,7 +263,7 @@ def _would_start(state: State, item: int, clock: float, until: float) -> tuple[f
         _find_candidates(state, item, clock)
     _set_gone(machine, True)
     _add_all(state, 1)
-    start, free = _planned_start(state, item, clock, until)
+    start, free = planned_start(state, item, clock, until)
     if start <= clock:
         choose_free_nodes(state, item)
         _find_released(machine, clock)
@@ -304,7 +282,7 @@ def _set_gone(machine: NodeState, is_gone: bool) -> None:
         machine.head[0].releases = -1
 
 
-def _start_or_reserve(state: State, item: int, now: float, clock: float, start: float) -> int:
+def _start_or_reserve(state: SlurmState, item: int, now: float, clock: float, start: float) -> int:
     """Start a job on the chosen nodes, or preempt others for it and reserve nodes, or reserve nodes for later."""
     machine, preempted = state.machine, state.machine.preempted
     if start <= clock and preempted.head[0].candidates == 0:
@@ -323,13 +301,13 @@ def _start_or_reserve(state: State, item: int, now: float, clock: float, start: 
 # -- hooks of the event loop
 
 
-def _next_change(state: State) -> float:
+def _next_change(state: SlurmState) -> float:
     head, preempted = state.machine.preempted.head[0], state.machine.preempted
     time = preempted.leaving[0].time if head.leaving > 0 else np.inf
     return min(time, preempted.away[0].time) if head.away > 0 else time
 
 
-def _leave(state: State, now: float) -> int:
+def _leave(state: SlurmState, now: float) -> int:
     head, preempted = state.machine.preempted.head[0], state.machine.preempted
     if head.leaving == 0 or preempted.leaving[0].time > now:
         return -1
@@ -344,7 +322,7 @@ def _leave(state: State, now: float) -> int:
     return item
 
 
-def _come_back(state: State, now: float) -> None:
+def _come_back(state: SlurmState, now: float) -> None:
     head, preempted, usage = state.machine.preempted.head[0], state.machine.preempted, state.usage
     while head.away > 0 and preempted.away[0].time <= now:
         item = preempted.away[0].job
@@ -357,22 +335,23 @@ def _come_back(state: State, now: float) -> None:
                     left += 1
             usage.periods[0], usage.over[item] = left, False
         arrive(state, item)
-        state.agenda[0].settled = 0
+        state.own.timetable[0].settled = 0
 
 
-#: What preemption changes in the event loop for nodes.
-PREEMPTION: dict[Any, Any] = {
-    start_search: _start_search,
-    next_job: _next_job,
-    may_preempt: _may_preempt,
-    leave_out: _leave_out,
-    make_room: _make_room,
-    has_failed: _has_failed,
-    start_or_reserve: _start_or_reserve,
-    find_occupied: _find_none,
-    is_gone: _is_gone,
-    would_start: _would_start,
-    next_change: _next_change,
-    leave: _leave,
-    come_back: _come_back,
+#: The operations of nodes with preemption.
+PREEMPTIVE: dict[Any, Any] = ON_NODES | {
+    operations.open_levels: _open_levels,
+    operations.is_at_level: _is_at_level,
+    operations.next_level: _next_level,
+    operations.may_preempt: _may_preempt,
+    operations.leave_out: _leave_out,
+    operations.make_room: _make_room,
+    operations.has_failed: _has_failed,
+    operations.start_or_reserve: _start_or_reserve,
+    operations.find_occupied: _find_none,
+    operations.is_gone: _is_gone,
+    operations.would_start: _would_start,
+    operations.next_change: _next_change,
+    operations.leave: _leave,
+    operations.come_back: _come_back,
 }

@@ -1,0 +1,1 @@
+"""Slurm: its event loop, its two schedulers, nodes, preemption, priorities, usage and limits."""
