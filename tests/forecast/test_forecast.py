@@ -35,6 +35,8 @@ from swflow.forecast.squeue import FORMAT, read_squeue
 from swflow.forecast.sweep import FEATURES, Request, from_log, requests_of
 from swflow.log.swf import write_swf
 
+pytestmark = pytest.mark.compiled  # simulates weeks of a site
+
 EASY = swflow.Scheduler(backfill="easy")
 
 

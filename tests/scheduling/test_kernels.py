@@ -148,6 +148,7 @@ def test_a_long_queue_has_the_schedule_of_the_slow_simulator(order: str, backfil
     assert by_kernel(jobs, 100, **options) == by_naive(jobs, 100, **options)
 
 
+@pytest.mark.slow
 def test_a_very_long_queue_moves_forward_as_if_every_job_were_searched_for():
     # With a single shape to choose among, every reservation is given up and sought anew; else what was seen is kept.
     rng = random.Random(8)
@@ -341,6 +342,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(moves, "_HASH_BITS", 3)
 
 
+@pytest.mark.slow
 def test_a_plan_of_small_blocks_finds_what_a_scan_finds(small_blocks: None):
     pass_by, earliest, add, free_at, is_free = map(
         for_python, (plans.advance, plans.earliest, plans.add, plans.free_at, plans.is_free)
@@ -465,11 +467,13 @@ def test_the_profile_finds_what_a_scan_of_all_changes_finds():
     assert most > 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("far", [0, 3])
 def test_a_plan_of_many_jobs_finds_what_a_search_for_each_job_finds(far: int, monkeypatch: pytest.MonkeyPatch):
     plan_many(1500, far, monkeypatch)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("far", [0, 3])
 def test_a_plan_of_jobs_finds_what_a_search_for_each_job_finds(
     far: int, small_blocks: None, monkeypatch: pytest.MonkeyPatch

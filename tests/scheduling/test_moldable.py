@@ -105,6 +105,7 @@ def test_a_long_queue_has_the_schedule_of_the_slow_simulator(select: str, order:
     assert by_kernel(jobs, 100, select, **options) == by_naive(jobs, 100, select, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("select", SELECTIONS)
 def test_one_shape_a_job_is_rigid(select: str):
     rng = random.Random(select)
@@ -122,6 +123,7 @@ def test_one_shape_a_job_is_rigid(select: str):
         assert [start for start, _, _ in found] == expected.start.tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("select", SELECTIONS)
 def test_a_formula_sees_the_shape_or_the_request(select: str, monkeypatch: pytest.MonkeyPatch):
     def formula(now, submit, planned, processors, user, group, queue, executable, job):

@@ -110,6 +110,7 @@ def test_equals_the_slow_simulator_on_drawn_workloads(case: tuple[list[Row], int
     require_equal(*case)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("allocation", ALLOCATION_NAMES)
 def test_sets_of_several_words(allocation: str) -> None:
     """A machine of more than 64 processors, whose sets have several words."""

@@ -234,6 +234,7 @@ def test_random_workloads_have_the_schedule_of_the_slow_simulator(backfill: str)
         assert case.by_kernel() == case.by_naive(), (seed, case)
 
 
+@pytest.mark.slow
 def test_backfilled_jobs_leave_the_resources_of_the_head():
     """Some jobs start, one that needs much waits, and of the small ones behind it some do not delay it."""
     rng = random.Random(4)

@@ -287,6 +287,7 @@ def test_centres_share_within_themselves_as_in_the_slow_simulator() -> None:
     assert held_up > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("allocation", ALLOCATIONS)
 def test_where_demands_fit_nothing_changes(allocation: str) -> None:
     """With capacities never exceeded, every time and place is exactly what it is without shared resources."""

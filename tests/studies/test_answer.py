@@ -29,6 +29,8 @@ from swflow.studies.variants import variants
 from swflow.studies.whatif import COLUMNS, Answer, ask
 from swflow.workload.clean import open_workload
 
+pytestmark = pytest.mark.compiled  # simulates weeks of a site
+
 SITE_LOG = site_log()
 
 
