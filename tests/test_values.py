@@ -6,22 +6,9 @@ from datetime import date
 import polars as pl
 import pytest
 
+from swflow.columns import numbers, rounded_up, sum_of, whole_numbers
 from swflow.errors import SwflowError, one_line, shown, visible
-from swflow.values import (
-    MOST_UNITS,
-    Limit,
-    day_or_moment,
-    local_time,
-    moment,
-    number,
-    numbers,
-    rounded_up,
-    seconds,
-    sum_of,
-    text,
-    whole_number,
-    whole_numbers,
-)
+from swflow.values import MOST_UNITS, Limit, day_or_moment, local_time, moment, number, seconds, text, whole_number
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,8 @@ import math
 import os
 import re
 from collections.abc import Mapping
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from typing import Any, NamedTuple
-
-import polars as pl
 
 from swflow.errors import SwflowError, has_controls, shown
 
@@ -224,48 +222,6 @@ def _spelt(value: object) -> str:
     if isinstance(value, str) and len(value) > 80 and _WHOLE.fullmatch(value):
         return f"a number of {len(value.strip()):,} characters"
     return shown(value)
-
-
-# --- columns ----------------------------------------------------------------------------------------------
-
-
-def whole_numbers(column: pl.Expr, most: int = MOST_UNITS) -> pl.Expr:
-    """
-    Return a column of texts or numbers as whole numbers; null for others, and beyond ±``most``.
-
-    Examples
-    --------
-    >>> texts = pl.Series(["12", "9223372036854775807", "1" * 5000, "x", "-1"])
-    >>> texts.to_frame("t").select(whole_numbers(pl.col("t"))).to_series().to_list()
-    [12, None, None, None, -1]
-    """
-    found = column.cast(pl.Int64, strict=False)
-    return pl.when(found.is_between(-most, most)).then(found)
-
-
-def rounded_up(column: pl.Expr, most: int = MOST_UNITS) -> pl.Expr:
-    """Return a column of floats, rounded up to whole numbers; null for NaN, and beyond ±``most``."""
-    return pl.when(column.is_between(-most, most)).then(column.ceil()).cast(pl.Int64)
-
-
-def numbers(column: pl.Expr, most: float = LONGEST_TIME) -> pl.Expr:
-    """Return a column of texts or numbers as floats; null for others, and unless they are within ±``most``."""
-    found = column.cast(pl.Float64, strict=False)
-    return pl.when(found.is_between(-most, most)).then(found)
-
-
-def sum_of(parts: pl.Expr, most: int = MOST_UNITS) -> pl.Expr:
-    """
-    Return the sum of each list of texts or whole numbers; null for an empty list, and beyond ``most``.
-
-    Examples
-    --------
-    >>> lists = pl.Series([["2", "3"], ["9223372036854775807", "9223372036854775807"], []], dtype=pl.List(pl.String))
-    >>> lists.to_frame("t").select(sum_of(pl.col("t"))).to_series().to_list()
-    [5, None, None]
-    """
-    total = parts.list.eval(pl.element().cast(pl.Float64, strict=False)).list.sum()
-    return pl.when((parts.list.len() > 0) & total.is_between(0, most)).then(total).cast(pl.Int64)
 
 
 def as_moment(seconds_since_1970: float) -> datetime:

@@ -161,7 +161,7 @@ def test_bad_calls_are_one_line(capfd) -> None:
     assert call("conformance", "--policy", "nope", "--command", "true") == 1
     assert f"--policy nope: unknown; expected {', '.join(policies())}" in capfd.readouterr().err
     assert call("conformance", "--command", "no-such-program {log}") == 1
-    assert "--command no-such-program: no such file" in capfd.readouterr().err
+    assert "--command 'no-such-program': no such file" in capfd.readouterr().err
     assert call("conformance") == 1
     assert "--command: missing" in capfd.readouterr().err
 

@@ -133,7 +133,7 @@ def test_the_command_and_the_database(log, capfd):
     ("capacity", "words"),
     [
         (["memory"], "--capacity: 'memory' is not NAME=NUMBER, such as memory_bandwidth=6000"),
-        (["memory=much"], "--capacity: memory: 'much' is not a number"),
+        (["memory=much"], "--capacity: memory: 'much'; expected a finite number"),
         (["memory=1", "memory=2"], "--capacity: memory is given twice"),
     ],
 )

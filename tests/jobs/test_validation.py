@@ -288,8 +288,8 @@ def test_parquet_files_with_another_schema_are_errors(tmp_path: Path):
         write_table(table, path, about)
         assert part in message(open_workload, path) and str(path) in message(read_workload, path)
     for wrong, part in [
-        ({"machine": 5}, "damaged metadata (machine, header, history)"),
-        ({"header": None}, "damaged metadata (machine, header, history)"),
+        ({"machine": 5}, "metadata: machine: 5; expected an object"),
+        ({"header": None}, "metadata: header: None; expected an object"),
         ({"machine": {"processors": 4}}, "invalid machine in the metadata"),
         ({"machine": {"processors": "4", "nodes": 4}}, "processors: '4'; expected a whole number"),
         ({"kind": "run"}, "not a workload of swflow"),

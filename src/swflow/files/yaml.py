@@ -50,7 +50,7 @@ def parse_user_yaml(text: str, where: str) -> Any:
         return yaml.load(text, _UniqueKeys)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-        line = f":{mark.line + 1}" if mark else ""
+        line = f":{mark.line + 1}" if mark and not where.startswith("--") else ""  # an option is one line
         problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
         raise SwflowError(f"{where}{line}: invalid YAML ({' '.join(str(problem).split())[:200]})") from None
     except RecursionError:

@@ -79,8 +79,9 @@ def _history(value: Any, where: str) -> None:
         at = f"{where}: entry {place}"
         text(_mapping(entry, at).get("stage"), f"{at}: stage")
         for key in ("read", "kept"):
-            whole_number(entry.get(key), f"{at}: {key}")
-        _counts(entry.get("removed"), f"{at}: removed")
+            if key in entry:
+                whole_number(entry[key], f"{at}: {key}")
+        _counts(entry.get("removed", {}), f"{at}: removed")
         _counts(entry.get("notes") or {}, f"{at}: notes")
         for key in ("machine_from", "format", "source", "model"):
             if entry.get(key) is not None:

@@ -2,10 +2,10 @@
 
 import polars as pl
 
+from swflow.columns import numbers, rounded_up
 from swflow.errors import SwflowError
 from swflow.log.importers.lines import read_text
 from swflow.log.importers.records import ImportedLog, Site, Tally, make_log
-from swflow.values import numbers, rounded_up
 
 #: The fields in order (Iosup et al., "The Grid Workloads Archive", Future Generation Computer Systems 24(7), 2008).
 FIELDS = (

@@ -5,11 +5,12 @@ from collections.abc import Iterator, Mapping
 
 import polars as pl
 
+from swflow.columns import numbers
 from swflow.errors import SwflowError
 from swflow.log.importers.lines import read_text, values_of
 from swflow.log.importers.records import DEPENDENCIES, GPUS, ImportedLog, Site, Tally, make_log, unix_seconds
 from swflow.log.importers.slurm import kilobytes, seconds
-from swflow.values import MOST_UNITS, numbers
+from swflow.values import MOST_UNITS
 
 #: Meaning of the letters of records; only E is an ended job.
 RECORDS: dict[str, str] = {

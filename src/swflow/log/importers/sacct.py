@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 
+from swflow.columns import numbers, rounded_up, whole_numbers
 from swflow.errors import SwflowError
 from swflow.files.reading import BOM, is_file, parse_json
 from swflow.jobs.table import conformed
@@ -29,7 +30,7 @@ from swflow.log.importers.records import (
     make_log,
     unix_seconds,
 )
-from swflow.values import LATEST, MOST_PROCESSORS, numbers, rounded_up, whole_numbers
+from swflow.values import LATEST, MOST_PROCESSORS
 
 #: The columns that the documentation recommends.
 RECOMMENDED = (

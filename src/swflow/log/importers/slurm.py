@@ -4,7 +4,7 @@ import re
 
 import polars as pl
 
-from swflow.values import sum_of, whole_numbers
+from swflow.columns import sum_of, whole_numbers
 
 #: Every state in the manual pages of sacct and squeue, with its status in the Standard Workload Format: 1 completed,
 #: 0 failed, 5 cancelled; None if the job has not ended.

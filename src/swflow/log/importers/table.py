@@ -7,13 +7,14 @@ from typing import Any
 
 import polars as pl
 
+from swflow.columns import rounded_up
 from swflow.errors import SwflowError, one_line, require_known, shown, suggest
 from swflow.files.parquet import read_parquet
 from swflow.files.yaml import read_yaml
 from swflow.log.importers.lines import read_text
 from swflow.log.importers.records import ImportedLog, Site, Tally, make_log, unix_seconds
 from swflow.log.importers.slurm import seconds
-from swflow.values import number, rounded_up
+from swflow.values import number
 
 #: Target columns of a mapping; other keys are ``status_values`` and ``where``.
 TARGETS = {
