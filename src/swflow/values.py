@@ -9,7 +9,7 @@ import math
 import os
 import re
 from collections.abc import Mapping
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from typing import Any, NamedTuple
 
 from swflow.errors import SwflowError, has_controls, shown

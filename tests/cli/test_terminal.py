@@ -327,6 +327,7 @@ CSV = {
     "reach KTH-SP2": "use .json",
     "whatif toy.parquet --scheduler easy": None,
     "bound toy.parquet": None,
+    "why toy.parquet": None,
     "calibrate toy.parquet --config site.yaml": "use .yaml",
     "figure heatmap --log toy": "expected .png, .svg, .json",
     "report": "folder",

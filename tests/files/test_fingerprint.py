@@ -40,6 +40,7 @@ COMMANDS = {
     "whatif": "whatif A.parquet --scheduler easy --processors +50% -o w.html -o w.csv -o w.parquet",
     "forecast": "forecast polls.parquet --evaluate --weeks 2 -o e.parquet -o e.csv",
     "bound": "bound A.parquet -o b.parquet",
+    "prune": "prune keep.json",
     "why": "why A.parquet --run runs/A -o r.parquet",
     "load": "load runs/A A+d.parquet w.parquet b.parquet r.parquet --database d.duckdb",
     "figures": "figures plan.json --database d.duckdb -o figures",
@@ -82,6 +83,7 @@ def traces_of_commands(tmp_path_factory):
     table.write_parquet(folder / "polls.parquet")
     plan = {"one/A": {"one/f": {"kind": "heatmap", "log": "A", "title": "A", "runs": ["A/easy"], "split": []}}}
     (folder / "plan.json").write_text(json.dumps(plan))
+    (folder / "keep.json").write_text(json.dumps({"files": []}))
     return {
         name: traced(folder, command.split() if isinstance(command, str) else command)
         for name, command in COMMANDS.items()

@@ -215,7 +215,7 @@ def sql(
 
     Tables: workloads, removals, names, checks, schedulers, jobs, runs, outcomes, metrics, further_metrics, fairness,
     fidelity, correlations, heatmaps, bubbles, bubbles_11, comparisons, whatifs, forecasts, bounds, wait_reasons,
-    replicates, model_fit, fits, sweeps, published, coverage, claims, draws, trends, left_out, conventions,
+    replicates, model_fit, fits, sweeps, published, definitions, coverage, claims, draws, trends, left_out, conventions,
     reading_parts, contents.
     Views: figures, differences, medians, cells, gaps, leaderboard, reproduction, readings, convention_values,
     sensitivity, trend_checks.
