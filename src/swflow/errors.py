@@ -81,11 +81,12 @@ def _pieces(value: object, depth: int) -> Iterator[str]:
             yield from _pieces(content, depth + 1)
         yield "}"
     elif isinstance(value, list | tuple | set | frozenset):
-        yield "[" if isinstance(value, list) else "("
+        opening, closing = "[]" if isinstance(value, list) else "()" if isinstance(value, tuple) else "{}"
+        yield opening
         for place, content in enumerate(value):
             yield ", " if place else ""
             yield from _pieces(content, depth + 1)
-        yield "]" if isinstance(value, list) else ")"
+        yield "," + closing if isinstance(value, tuple) and len(value) == 1 else closing
     elif isinstance(value, int) and value.bit_length() > 400:
         yield f"a number of {value.bit_length():,} bits"
     elif isinstance(value, str | bytes):

@@ -348,7 +348,7 @@ def test_the_written_file_is_a_scheduler_of_every_command(folder):
         (str(file), "2 schedulers; name one"),
         (f"{file}:c", "no scheduler 'c'"),
         (str(folder / "none.yaml"), "no such file"),
-        (str(folder / "qos.yaml"), "cannot be read"),
+        (str(folder / "qos.yaml"), "no such file"),
     ):
         with pytest.raises(SwflowError, match=error):
             read_scheduler(text)
