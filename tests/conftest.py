@@ -24,17 +24,6 @@ settings.register_profile("default", max_examples=60, **UNHURRIED)
 settings.register_profile("thorough", max_examples=300, **UNHURRIED)
 settings.load_profile("default")
 
-#: Whether all kernels are compiled ("0") or interpreted ("1"), as the caller of pytest decides; None: by each test.
-CHOSEN = os.environ.get("SWFLOW_INTERPRET")
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Interpret the kernels, which is faster than compiling them for a few jobs, unless a test is compiled or slow."""
-    if CHOSEN is None:
-        compiles = {"compiled", "slow", "wheel", "archive"} & {mark.name for mark in item.iter_markers()}
-        os.environ["SWFLOW_INTERPRET"] = str(int(not compiles))
-
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
@@ -88,7 +77,7 @@ def _built(place: str, tmp_path_factory) -> Path:
 
     folder = tmp_path_factory.mktemp("docs") / place
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SWFLOW_INTERPRET", "0")  # it simulates months
+        patch.delenv("SWFLOW_INTERPRET", raising=False)  # it simulates months
         PLACES[place](folder)
     return folder
 
