@@ -156,7 +156,7 @@ def test_the_code_of_a_policy_is_a_part_of_the_plan_of_its_simulations(config):
 def test_a_step_and_its_replicates_share_options_and_inputs(config):
     plan, step = Workflow(config), SimpleNamespace(workload="A", step="draw")
     many = plan.replicates["A+draw"]
-    assert plan.options("step")(step) == plan.options("replicates", "A+draw")(NONE) == "--seed 1"
+    assert plan.options("step")(step) == plan.options("replicates", "A+draw")(NONE) == "--seed 1 --sigma clipped"
     assert many.inputs == ["results/workloads/A.parquet"] and plan.inputs(step) == []
     assert plan.command("step")(step) == many.kind == "moldable"
     assert many.outputs == [f"results/workloads/A+draw@{number}.parquet" for number in (1, 2, 3)]

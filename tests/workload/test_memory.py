@@ -144,7 +144,7 @@ def test_the_command_gives_the_same_bytes_again(log, capfd):
     assert call("memory", "toy.parquet", "-o", "c.parquet", "--demand", "100=1", "--resource", "io") == 0
     assert read_workload("c.parquet").jobs["io"].to_list() == [100.0] * 3
     assert call("memory", "toy.parquet", "-o", "c.parquet", "--demand", "much=1") == 1
-    assert "--demand: 'much' is not a number" in capfd.readouterr().err
+    assert "--demand: 'much'; expected a finite number" in capfd.readouterr().err
     for command, lost in (("memory", "demands"), ("machine", "capacities")):
         assert call(command, "toy.parquet", "-o", "c.swf") == 1
         assert f"c.swf: only .parquet can hold the {lost}" in capfd.readouterr().err
@@ -203,8 +203,8 @@ def test_a_file_gives_demands_by_job_and_copies_share_their_originals(tmp_path):
 @pytest.mark.parametrize(
     ("text", "options", "words"),
     [
-        ("1 x", {}, "line 1: '1 x' lacks a job id or a demand"), ("1 5\n1 6", {}, "line 2: job 1 is a duplicate"),
-        ("1 -5", {}, "line 1: invalid demand -5"), ("1 5", {"column": 3}, "lacks a job id or a demand .column 3"),
+        ("1 x", {}, "txt:1: demand: 'x'; expected a finite number"), ("1 5\n1 6", {}, "txt:2: job 1 is a duplicate"),
+        ("1 -5", {}, "txt:1: demand: '-5'; expected a finite number from 0"), ("1 5", {"column": 3}, "has no column 3 with a demand"),
         ("; nothing", {}, "no job; expected"), ("77 5", {}, "no job of A.ran"), ("1 5", {"column": 1}, "at least 2"),
         ("1 5", {"high": 1.0}, "remove the shares"), ("1 5", {"from_log": "used"}, "demands and from_log"),
     ],

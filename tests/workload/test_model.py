@@ -508,7 +508,7 @@ def test_the_database_has_the_fit_next_to_published_values(tmp_path, monkeypatch
             "AND reason IS NULL"
         ).fetchall()
         jobs = connection.execute(
-            "SELECT ours FROM reproduction WHERE \"table\" = 'Table 1' AND row = 'KTH'"
+            "SELECT ours FROM reproduction WHERE \"table\" = 'Table 1' AND row = 'KTH' AND figure = 'jobs'"
         ).fetchall()
     assert recipes == [("KTH-SP2+song-like", "KTH-SP2", "song")]
     assert ours == [("Song et al. (%)", pytest.approx(np.median(areas)))]

@@ -50,8 +50,8 @@ def one_more(draws: list[float]) -> tuple[float, float] | tuple[None, None]:
 
     Examples
     --------
-    >>> one_more([float(value) for value in range(1, 80)])
-    (2.0, 78.0)
+    >>> [round(end, 9) for end in one_more([float(value) for value in range(1, 80)])]
+    [2.0, 78.0]
     >>> one_more([1.0] * 20)
     (1.0, 1.0)
     """

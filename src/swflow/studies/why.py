@@ -215,7 +215,7 @@ def limits_in_words(means: Mapping[str, float | None]) -> str:
     Examples
     --------
     >>> limits_in_words({"wait": 600.0, "limit": 240.0})
-    'Limits make 40 % of the mean wait now: more processors would not have started jobs at these times.'
+    'Limits make 40 % of the mean wait now: more processors or nodes cannot shorten this part.'
     """
     limit, wait = means["limit"], means["wait"]
     if not limit or not wait:

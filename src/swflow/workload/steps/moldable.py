@@ -99,10 +99,10 @@ def moldable(
     >>> molded = moldable(Workload(jobs, Machine.of(64), "tiny"), generator(10, "tiny", "moldable"), pb=0.5)
     >>> for shape in molded.jobs["shapes"][1]:
     ...     print(shape["processors"], round(shape["run_time"], 1))
-    4 112.8
-    9 63.9
+    4 113.8
+    8 69.0
     10 60.0
-    16 46.8
+    16 46.5
     """
     if pb is not None and not 0 <= pb <= 1:
         raise SwflowError(f"moldable: pb: {pb}; expected a number from 0 to 1")
