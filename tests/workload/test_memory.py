@@ -204,7 +204,8 @@ def test_a_file_gives_demands_by_job_and_copies_share_their_originals(tmp_path):
     ("text", "options", "words"),
     [
         ("1 x", {}, "txt:1: demand: 'x'; expected a finite number"), ("1 5\n1 6", {}, "txt:2: job 1 is a duplicate"),
-        ("1 -5", {}, "txt:1: demand: '-5'; expected a finite number from 0"), ("1 5", {"column": 3}, "has no column 3 with a demand"),
+        ("1 -5", {}, "txt:1: demand: '-5'; expected a finite number from 0"),
+        ("1 5", {"column": 3}, "has no column 3 with a demand"),
         ("; nothing", {}, "no job; expected"), ("77 5", {}, "no job of A.ran"), ("1 5", {"column": 1}, "at least 2"),
         ("1 5", {"high": 1.0}, "remove the shares"), ("1 5", {"from_log": "used"}, "demands and from_log"),
     ],
