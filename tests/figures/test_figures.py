@@ -72,7 +72,7 @@ def test_the_tables_hold_every_job_and_every_pair(database):
 
 
 #: These need what the synthetic workloads here do not have.
-OTHERS = (RESERVATION_TABLE, "moldable", "published", "load-curve")
+OTHERS = (RESERVATION_TABLE, "moldable", "published", "load-curve", "reasons")
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in OTHERS])

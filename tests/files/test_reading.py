@@ -69,7 +69,7 @@ BOMB = "a: &a [x,x]\n" + "".join(
         ("b: 1\nfrom: 1996-09-31", "a.yaml:2: invalid YAML (1996-09-31: day is out of range"),
         (f"a: {'1' * 5000}", "not a valid value"),
         ("a: &a [*a]", "*a contains itself"),
-        ("- " * 300, "nested too deeply"),
+        ("- " * 300, "too deeply nested"),
         (BOMB, "more than 2,000,000 values"),
     ],
 )  # fmt: skip

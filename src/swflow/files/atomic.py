@@ -97,8 +97,11 @@ def _followed(path: Path) -> tuple[Path, Path | int | None]:
         folder = os.path.realpath(path.parent)
         if re.fullmatch(rf"/proc/{os.getpid()}(/task/\d+)?/fd", folder) and path.name.isdecimal():
             return path, int(path.name)
-        if not path.is_symlink():
-            break
+        try:
+            if not path.is_symlink():
+                break
+        except OSError:
+            return path, None  # writing reports the error
         path = Path(folder, path.readlink())
     else:
         raise SwflowError(f"{path}: cannot be written (symbolic links that refer to each other); name another path")

@@ -1,7 +1,7 @@
 """
 YAML: swflow's own files, and texts of users.
 
-The C library parses ten times faster than Python. It ends the process if a text is nested too deeply. Therefore, the
+The C library parses ten times faster than Python. It ends the process if a text is too deeply nested. Therefore, the
 levels of a user's text are counted before its content is created.
 """
 
@@ -52,9 +52,11 @@ def parse_user_yaml(text: str, where: str) -> Any:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         line = f":{mark.line + 1}" if mark and not where.startswith("--") else ""  # an option is one line
         problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
+        if "nest" in str(problem):  # PyYAML and libyaml have limits of their own
+            raise SwflowError(f"{where}{line}: invalid YAML (too deeply nested)") from None
         raise SwflowError(f"{where}{line}: invalid YAML ({' '.join(str(problem).split())[:200]})") from None
     except RecursionError:
-        raise SwflowError(f"{where}: invalid YAML (nested too deeply)") from None
+        raise SwflowError(f"{where}: invalid YAML (too deeply nested)") from None
 
 
 def _check_size(text: str, where: str) -> None:
@@ -76,7 +78,7 @@ def _check_size(text: str, where: str) -> None:
         if isinstance(event, yaml.CollectionStartEvent):
             open_parts.append((event.anchor, values - 1))
             if len(open_parts) > LEVELS:
-                raise _mistake("nested too deeply", event)
+                raise _mistake("too deeply nested", event)
         elif event.anchor is not None and not is_alias:
             sizes[event.anchor] = 1
         elif is_alias and any(anchor == event.anchor for anchor, _ in open_parts):
