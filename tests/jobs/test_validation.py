@@ -290,14 +290,14 @@ def test_parquet_files_with_another_schema_are_errors(tmp_path: Path):
     for wrong, part in [
         ({"machine": 5}, "metadata: machine: 5; expected an object"),
         ({"header": None}, "metadata: header: None; expected an object"),
-        ({"machine": {"processors": 4}}, "invalid machine in the metadata"),
+        ({"machine": {"processors": 4}}, "expected capacities, nodes, processors, resources"),
         ({"machine": {"processors": "4", "nodes": 4}}, "processors: '4'; expected a whole number"),
-        ({"kind": "run"}, "not a workload of swflow"),
+        ({"kind": "run"}, "metadata: no key 'workload'"),
     ]:
         write_table(jobs, path, about | wrong)
         assert part in message(read_workload, path)
     jobs.write_parquet(path, metadata={"swflow": "{garbage"})
-    assert "metadata is not JSON" in message(read_workload, path)
+    assert "metadata:1: invalid JSON" in message(read_workload, path)
     write_workload(workload(), path)
     content = bytearray(path.read_bytes())
     content[4:60] = b"\xff" * 56

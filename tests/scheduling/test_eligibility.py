@@ -140,7 +140,7 @@ def test_dependencies_on_jobs_that_are_left_out_by_status_do_not_count():
         ({"depends_on": [None, [9]]}, r"hand: job 2 depends on job 9, which is not in the workload \(1 such"),
         ({"depends_on": [[2], [1]]}, r"hand: job 1 depends on itself \(1 on 2 on 1\)"),
         ({"depends_on": [None, [2]]}, r"hand: job 2 depends on itself \(2 on 2\)"),
-        ({"depends_on": ["1", None]}, "hand: column depends_on holds String, not List(Int64)"),
+        ({"depends_on": ["1", None]}, r"hand: column depends_on holds String, not List\(Int64\); convert it"),
         (
             {"depends_on": [None, [1]], "think_time": [0.0, -1.0]},
             "hand: job 2: think_time is -1.0; expected finite seconds from 0 on",

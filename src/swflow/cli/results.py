@@ -217,7 +217,7 @@ def sql(
     fidelity, correlations, heatmaps, bubbles, bubbles_11, comparisons, whatifs, forecasts, bounds, wait_reasons,
     replicates, model_fit, fits, sweeps, published, definitions, coverage, claims, draws, trends, left_out, conventions,
     reading_parts, contents.
-    Views: figures, differences, medians, cells, gaps, leaderboard, reproduction, readings, convention_values,
+    Views: figures, differences, medians, cells, placed, gaps, leaderboard, reproduction, readings, convention_values,
     sensitivity, trend_checks.
 
     Examples: `swflow sql "SELECT run, jobs, mean_wait_time FROM metrics ORDER BY run"`, `swflow sql metrics`,

@@ -34,7 +34,7 @@ def check_metadata(about: Mapping[str, Any], where: str) -> None:
             text(kind, "kind")
         for key in _REQUIRED.get(str(kind), ()):
             if key not in about:
-                raise SwflowError(f"no {key}")
+                raise SwflowError(f"no key {key!r}")
         for key, check in _CHECKS.items():
             if key in about:
                 check(about[key], key)
