@@ -3,6 +3,7 @@
 import gzip
 import os
 import sys
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if marks or compiles or getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker("more")
     items.sort(key=lambda item: not {"cluster", "workflow"} & {mark.name for mark in item.iter_markers()})
+
+
+#: Folders and files whose cases by hand run as plain Python, in which a wrong index is an error, and nothing is compiled.
+PLAIN = {"laws", "scheduling", "test_fuzz.py"}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Run the kernels of cases by hand as plain Python, unless ``SWFLOW_INTERPRET`` is set, as `.ci/run` does."""
+    plain = PLAIN & set(item.path.relative_to(item.config.rootpath).parts)
+    compiled = {"slow", "archive", "compiled"} & {mark.name for mark in item.iter_markers()}
+    if plain and not compiled and "SWFLOW_INTERPRET" not in os.environ:
+        os.environ["SWFLOW_INTERPRET"] = "1"
+        try:
+            return (yield)
+        finally:
+            os.environ.pop("SWFLOW_INTERPRET", None)
+    return (yield)
 
 
 @pytest.fixture(scope="session")

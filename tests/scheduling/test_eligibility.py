@@ -45,7 +45,7 @@ def starts(jobs: Workload, **options: Any) -> dict[int, float]:
     return dict(zip(done["job_id"], done["start_time"], strict=True))
 
 
-@pytest.fixture(params=["compiled", "interpreted"])
+@pytest.fixture(params=[pytest.param("compiled", marks=pytest.mark.slow), "interpreted"])
 def mode(request, monkeypatch) -> str:
     monkeypatch.setenv("SWFLOW_INTERPRET", str(int(request.param == "interpreted")))
     return request.param

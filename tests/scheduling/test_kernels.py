@@ -538,6 +538,7 @@ def test_a_round_of_moves_finds_what_a_search_for_each_job_finds(machine: int):
     assert together > 30, together
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("machine", "turns"), [(12, 16), (8, 60)])
 def test_a_round_of_moves_with_few_known_sizes_finds_what_a_search_for_each_job_finds(
     machine: int, turns: int, small_blocks: None

@@ -81,7 +81,7 @@ def test_an_account_that_is_named_only_as_a_parent_or_by_jobs_is_at_the_top() ->
     assert tree.leaf.tolist() == [6, -1]
 
 
-@pytest.mark.parametrize("half_life", [math.inf, 6.0, 0.5])
+@pytest.mark.parametrize("half_life", [math.inf, *(pytest.param(one, marks=pytest.mark.slow) for one in (6.0, 0.5))])
 @pytest.mark.parametrize("period", [0, 5])
 def test_usage_and_limits_are_those_of_the_slow_simulator(half_life: float, period: int) -> None:
     names = ("compute_usage", "submit_use", "book_use", "leave_line", "end_use", "share_of", "of_tree", "at_limit")
