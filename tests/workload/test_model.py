@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from swflow.cli import main
 from swflow.errors import SwflowError
+from swflow.files.tables import read_workload, write_workload
 from swflow.jobs.machine import Machine
 from swflow.jobs.randomness import generator, step_generator
-from swflow.jobs.table import JOB_COLUMNS, Workload, read_workload, write_workload
+from swflow.jobs.table import JOB_COLUMNS, Workload
 from swflow.workload.clean import clean_log
 from swflow.workload.models.arrivals import (
     SECONDS_A_DAY,

@@ -18,7 +18,8 @@ from swflow.database.comparisons import compare_runs, pairs_to_compare
 from swflow.database.inputs import Inputs, Run, Update
 from swflow.database.schema import Rows
 from swflow.errors import SwflowError
-from swflow.jobs.table import Workload, check_columns, read_columns, read_metadata
+from swflow.files.tables import read_columns, read_metadata
+from swflow.jobs.table import Workload, check_columns
 from swflow.log.imported import is_log_table, names_in, names_of_jobs
 from swflow.log.swf import header_number
 from swflow.names import recipe_of, replicate_of

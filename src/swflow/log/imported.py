@@ -9,7 +9,8 @@ import polars as pl
 
 from swflow.errors import SwflowError
 from swflow.files.parquet import read_parquet
-from swflow.jobs.table import SWF_FIELDS, Entry, Workload, check_columns, read_metadata, write_table
+from swflow.files.tables import read_metadata, write_table
+from swflow.jobs.table import SWF_FIELDS, Entry, Workload, check_columns
 from swflow.log.swf import SwfLog, read_swf
 
 #: Columns with numbers instead of names, and the header key with values ``NUMBER NAME`` for each. Queue and Partition

@@ -12,16 +12,15 @@ from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from decimal import Decimal, InvalidOperation
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
 
-import numpy as np
 import polars as pl
+import polars.selectors as cs
 
-from swflow.compiled.kernel import Handle, Kernel
 from swflow.errors import SwflowError
 from swflow.files.atomic import atomic_path
 from swflow.files.reading import BOM, FILE, GZIP_MAGIC, blocks, is_file, opened, plain_text, read_content, require_text
 from swflow.jobs.table import SWF_FIELDS, conformed
+from swflow.log.recognise import is_accounting, is_headless
 
 #: What a reader of a log expects, for error messages.
 A_LOG = "a log in the Standard Workload Format"
@@ -44,12 +43,10 @@ _SPELLING = {key.lower(): key for key in HEADER_KEYS}
 #: A number in a job line.
 _VALUE = re.compile(rb"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 
-_NEWLINE = 10
-
 _NAMES = list(SWF_FIELDS)
-_WHOLE = np.array([dtype == pl.Int64 for dtype in SWF_FIELDS.values()])
-#: The powers of ten that a float represents exactly.
-_POWERS = np.array([float(10**exponent) for exponent in range(23)])
+
+#: White space within a line, and a line that consists of 18 texts that are numbers if they are well-formed.
+_BLANKS, _PLAIN_LINE = r"[ \t\r\x0b\x0c]+", r"^[-+.0-9eE]+(?: [-+.0-9eE]+){17}$"
 
 
 @dataclass(frozen=True)
@@ -176,8 +173,6 @@ class LogParts:
 
 def _accounting(path: str) -> str | None:
     """Return what to do with a file that is accounting of Slurm instead of a log."""
-    from swflow.log.importers.sacct import is_accounting, is_headless
-
     command = f"swflow import sacct {path} -o {Path(path).name.partition('.')[0]}.parquet"
     if is_accounting(path):
         return f"{path}: Slurm accounting, not a log; import it first: {command}"
@@ -220,29 +215,34 @@ def parse_swf(content: bytes, where: str, *, lenient: bool = False) -> SwfLog:
 
 def _parse_fields(text: bytes, stop_at_first: bool) -> tuple[pl.DataFrame, list[tuple[int, str]]]:
     """Return the job table, and (line, reason) of the malformed lines, in order."""
-    most = text.count(b"\n") + 1
-    values, odd, jobs = np.empty((len(_NAMES), most)), np.empty((most, 4), np.int64), np.zeros(1, np.int64)
-    odds = _PARSE_LINES(Handle([_Lines(np.frombuffer(text, np.uint8), _WHOLE, _POWERS, values, odd, jobs)]))
-    columns = zip(SWF_FIELDS.items(), values[:, : jobs[0]], strict=True)
-    table = pl.DataFrame([pl.Series(name, column).cast(dtype) for (name, dtype), column in columns])
+    lines = pl.DataFrame({"text": text.decode("latin-1").split("\n")}).with_row_index("line", 1)
+    lines = lines.with_columns(pl.col("text").str.replace_all(_BLANKS, " ").str.strip_chars(" "))
+    lines = lines.filter(pl.col("text") != "", ~pl.col("text").str.starts_with(";"))
+    plain = lines.filter(pl.col("text").str.contains(_PLAIN_LINE))
+    content = io.BytesIO("\n".join(plain["text"].to_list()).encode())
+    table = pl.DataFrame(schema=SWF_FIELDS)
+    if plain.height:
+        table = pl.read_csv(
+            content, has_header=False, separator=" ", quote_char=None, schema=SWF_FIELDS, ignore_errors=True
+        )
+    table = table.with_columns(plain["line"]).filter(pl.all_horizontal(cs.float().is_finite())).drop_nulls()
+    odd = lines.join(table, on="line", how="anti", maintain_order="left") if table.height < lines.height else lines[:0]
     rows, faults = [], []
-    for line, before, start, end in odd[:odds].tolist():
-        found = _parse_odd(text[start:end])
+    for line, content in odd.iter_rows():
+        found = _parse_odd(content.encode("latin-1"))
         if not isinstance(found, str):
-            rows.append((before, *found))
+            rows.append((*found, line))
             continue
         faults.append((line, found))
         if stop_at_first:
             break
     if rows:
-        others = pl.DataFrame(rows, {"place": pl.Int64(), **SWF_FIELDS}, orient="row")
-        table = table.select(pl.int_range(pl.len()).alias("place"), *_NAMES)
-        table = pl.concat([others, table]).sort("place", maintain_order=True).drop("place")
-    return table, faults
+        table = pl.concat([table, pl.DataFrame(rows, table.schema, orient="row")]).sort("line")
+    return table.drop("line"), faults
 
 
 def _parse_odd(line: bytes) -> list[float] | str:
-    """Parse a line that the kernel does not support; return its values, or what is wrong with it."""
+    """Parse a line that is not plain; return its values, or what is wrong with it."""
     tokens = line.split()
     if len(tokens) != len(_NAMES):
         return f"{len(tokens)} fields instead of 18"
@@ -274,94 +274,6 @@ def _parse_value(token: bytes, is_whole: bool) -> float | str:
     if exact != exact.to_integral_value():
         return "is not a whole number"
     return int(exact) if -(2**63) <= exact < 2**63 else "is too large"
-
-
-class _Lines(NamedTuple):
-    """The text of a log, and the output arrays of its kernel."""
-
-    data: np.ndarray  # bytes
-    is_whole: np.ndarray  # whether each field is a whole number
-    powers: np.ndarray  # powers of ten; a mantissa below 2**53 divided by one is the correctly rounded quotient
-    values: np.ndarray  # results of shape (fields, lines)
-    odd: np.ndarray  # lines that Python parses: number of the line, jobs before it, start and end of its text
-    jobs: np.ndarray  # number of jobs in `values`
-
-
-def _parse_lines(lines: _Lines) -> int:
-    """Parse job lines (a kernel); return the number of lines that Python parses."""
-    data, odd, jobs = lines.data, lines.odd, lines.jobs
-    start = number = odds = 0
-    while start < data.size:
-        number += 1
-        end, fields = _parse_line(lines, start, jobs[0])
-        if fields == lines.is_whole.size:
-            jobs[0] += 1
-        elif fields != 0:
-            while end < data.size and data[end] != _NEWLINE:
-                end += 1
-            odd[odds, 0], odd[odds, 1], odd[odds, 2], odd[odds, 3] = number, jobs[0], start, end
-            odds += 1
-        start = end + 1
-    return odds
-
-
-def _parse_line(lines: _Lines, position: int, job: int) -> tuple[int, int]:
-    """
-    Parse a line; return its end and its number of fields, 0 for a comment or an empty line.
-
-    The number is -1, and the end is that of a field, if the kernel does not support the field.
-    """
-    data, is_whole, values = lines.data, lines.is_whole, lines.values
-    field = 0
-    while True:
-        while position < data.size and data[position] != _NEWLINE and _is_blank(data[position]):
-            position += 1
-        if position == data.size or data[position] == _NEWLINE:
-            return position, field
-        if field == 0 and data[position] == 59:  # a semicolon
-            while position < data.size and data[position] != _NEWLINE:
-                position += 1
-            return position, 0
-        position, value, is_number = _read_number(data, position, lines.powers)
-        if field == is_whole.size or not is_number or (is_whole[field] and value != math.floor(value)):
-            return position, -1
-        values[field, job] = value
-        field += 1
-
-
-def _read_number(data: np.ndarray, position: int, powers: np.ndarray) -> tuple[int, float, bool]:
-    """Read a number; return its end, its value, and whether a float has all its digits and white space follows."""
-    negative = data[position] == 45
-    first = position + 1 if negative or data[position] == 43 else position
-    end, mantissa, digits = _read_digits(data, first, 0, 0)
-    count, decimals = end - first, 0
-    if end < data.size and data[end] == 46:  # a point
-        first = end + 1
-        end, mantissa, digits = _read_digits(data, first, mantissa, digits)
-        decimals = end - first
-    is_number = count + decimals > 0 and digits <= 15 and decimals < powers.size
-    value = float(mantissa) / powers[decimals] if is_number else 0.0
-    return end, -value if negative else value, is_number and (end == data.size or _is_blank(data[end]))
-
-
-def _read_digits(data: np.ndarray, position: int, mantissa: Any, digits: int) -> tuple[int, Any, int]:
-    """Read digits; return their end, the mantissa with them, and the number of significant digits."""
-    while position < data.size and 48 <= data[position] <= 57:
-        digit = np.int64(data[position]) - 48
-        if digits > 0 or digit > 0:
-            digits += 1
-        if digits <= 15:
-            mantissa = mantissa * 10 + digit
-        position += 1
-    return position, mantissa, digits
-
-
-def _is_blank(byte: int) -> bool:
-    """Return whether a character is white space."""
-    return byte == 32 or 9 <= byte <= 13
-
-
-_PARSE_LINES = Kernel(_parse_lines)
 
 
 # --- the header -------------------------------------------------------------------------------------------

@@ -11,10 +11,11 @@ import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError
+from swflow.files.tables import read_workload
 from swflow.jobs import busy
 from swflow.jobs.conditions import condition
 from swflow.jobs.machine import MOST_PROCESSORS, Machine
-from swflow.jobs.table import JOB_COLUMNS, LONGEST_TIME, SWF_FIELDS, Entry, Workload, read_workload, sort_jobs
+from swflow.jobs.table import JOB_COLUMNS, LONGEST_TIME, SWF_FIELDS, Entry, Workload, sort_jobs
 from swflow.log.settings import RULES
 
 
