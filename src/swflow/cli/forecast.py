@@ -154,15 +154,15 @@ def _moment(source: Path, at: str | None) -> float:
     except ValueError:
         pass
     from swflow.forecast.polls import is_polls
-    from swflow.log.swf import seconds_since_start
+    from swflow.jobs.header import Header
     from swflow.values import day_or_moment
 
     moment = day_or_moment(at, "--at")
     if is_polls(source):
-        return seconds_since_start({"UnixStartTime": ["0"]}, moment)
+        return Header({"UnixStartTime": ["0"]}).seconds_since_start(moment)
     from swflow.workload.clean import open_workload
 
-    return seconds_since_start(open_workload(source).header, moment)
+    return open_workload(source).header.seconds_since_start(moment)
 
 
 def _simulator(

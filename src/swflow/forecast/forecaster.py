@@ -17,6 +17,7 @@ from swflow.forecast.model import Quantiles, calibrated, groups_of
 from swflow.forecast.polls import is_polls, read_polls
 from swflow.forecast.squeue import Queued
 from swflow.forecast.sweep import Request, Sweep, from_log, labels_of, polled, requests_of
+from swflow.jobs.header import Header
 from swflow.jobs.table import Workload, check_recorded
 
 if TYPE_CHECKING:
@@ -250,9 +251,9 @@ def _log_seconds(moment: Any, header: Any) -> float:
     """Return the seconds of a log of a local time, or of a number of seconds since 1970."""
     from datetime import UTC, datetime
 
-    from swflow.log.swf import seconds_since_start
-
-    return seconds_since_start(header, moment if isinstance(moment, datetime) else datetime.fromtimestamp(moment, UTC))
+    return Header.of(header).seconds_since_start(
+        moment if isinstance(moment, datetime) else datetime.fromtimestamp(moment, UTC)
+    )
 
 
 def require_weeks(cases: Cases, now: float, name: str) -> None:
@@ -285,13 +286,11 @@ def read_cases(path: Path, processors: int | None = None, until: float = math.in
 
 def cases_of(workload: Workload, until: float = math.inf) -> tuple[Cases, dict[str, Any]]:
     """Return the cases of a recorded log, and the state for `fit`; see `read_cases`."""
-    from swflow.log.imported import names_of
-
     cases, sweep = from_log(workload, until)
     jobs = workload.jobs.filter(pl.col("submit_time") <= until)
     requests = requests_of(jobs)
     users = {str(one.user): one.user for one in requests if one.user >= 0}
-    users |= {name: number for number, name in names_of(workload.header, "user_id").items()}
+    users |= {name: number for number, name in workload.header.names_of("user_id").items()}
     ids = check_recorded(jobs, workload.name)["job_id"].to_list()
     common = {
         "header": {key: workload.header[key] for key in ("UnixStartTime", "TimeZone", "TimeZoneString")

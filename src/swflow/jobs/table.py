@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError
+from swflow.jobs.header import Header
 from swflow.jobs.machine import MOST_PROCESSORS, Machine, require_machine
 from swflow.names import log_of, steps_of
 from swflow.values import LONGEST_TIME
@@ -97,8 +98,8 @@ class Workload:
         The machine on which the jobs run.
     name : str
         Name of the workload: the log's name, with a ``+step`` for every applied step.
-    header : dict
-        The log's SWF header: key to list of values.
+    header : Header
+        The log's SWF header; a mapping from keys to lists of values becomes one.
     history : tuple of dict
         The stages so far, in order: one entry per stage, with the removed jobs and reasons.
 
@@ -117,8 +118,11 @@ class Workload:
     jobs: pl.DataFrame
     machine: Machine
     name: str
-    header: Mapping[str, list[str]] = field(default_factory=dict)
+    header: Header = field(default_factory=Header)
     history: tuple[Entry, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "header", Header.of(self.header))
 
     @property
     def log(self) -> str:

@@ -5,10 +5,8 @@ import io
 import math
 import os
 import re
-import zoneinfo
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from decimal import Decimal, InvalidOperation
 from itertools import chain
 from pathlib import Path
@@ -19,6 +17,7 @@ import polars.selectors as cs
 from swflow.errors import SwflowError
 from swflow.files.atomic import atomic_path
 from swflow.files.reading import BOM, FILE, GZIP_MAGIC, blocks, is_file, opened, plain_text, read_content, require_text
+from swflow.jobs.header import Header
 from swflow.jobs.table import SWF_FIELDS, conformed
 from swflow.log.recognise import is_accounting, is_headless
 
@@ -37,7 +36,6 @@ HEADER_KEYS = (
 )  # fmt: skip
 
 _KEY = re.compile(r"([A-Za-z][\w-]*)\s*:(?!//)(.*)")
-_NUMBER = re.compile(r"[-+]?\d+(?:,\d{3})*(?:\.\d+)?(?:[eE][-+]?\d{1,9})?(?![\d_])")
 _SPELLING = {key.lower(): key for key in HEADER_KEYS}
 
 #: A number in a job line.
@@ -59,7 +57,7 @@ class SwfLog:
     fields : polars.DataFrame
         One row per job line, in the file's order: the columns of `swflow.jobs.table.SWF_FIELDS`, with values as in
         the file (-1 is unknown).
-    header : dict
+    header : Header
         The comments before the first job: key to list of values, in order. Continuation lines are joined to their
         value with a line break.
     skipped : list of (int, str)
@@ -67,7 +65,7 @@ class SwfLog:
     """
 
     fields: pl.DataFrame
-    header: dict[str, list[str]]
+    header: Header
     skipped: list[tuple[int, str]]
 
 
@@ -103,7 +101,7 @@ def read_swf(path: str | os.PathLike[str], *, lenient: bool = False) -> SwfLog:
     >>> path = "/tmp/example.swf"
     >>> _ = Path(path).write_text("; MaxProcs: 8\n1 0 -1 60 4 -1 -1 4 90 -1 1 3 -1 -1 -1 -1 -1 -1\n")
     >>> log = read_swf(path)
-    >>> log.header, log.fields["run_time"].to_list()
+    >>> dict(log.header), log.fields["run_time"].to_list()
     ({'MaxProcs': ['8']}, [60.0])
     """
     return parse_swf(_read_log(path), str(path), lenient=lenient)
@@ -150,7 +148,7 @@ class LogParts:
         self._texts, self.where, self.lenient = texts, where, lenient
         self.skipped: list[tuple[int, str]] = []
         self._first = next(self._texts, b"")
-        self.header = parse_header(self._first)
+        self.header = Header(parse_header(self._first))
 
     def __iter__(self) -> Iterator[pl.DataFrame]:
         lines = jobs = 0
@@ -330,84 +328,6 @@ def _leading_comments(text: bytes) -> list[str]:
             comment = line.decode("latin-1")
         comments.append(comment.expandtabs()[1:])
     return comments
-
-
-def header_number(header: Mapping[str, list[str]], key: str) -> int | None:
-    """
-    Return the first whole number in a header's value, or None if there is none.
-
-    Examples
-    --------
-    >>> header_number({"MaxProcs": ["1,152 (144 nodes of 8)"]}, "MaxProcs")
-    1152
-    >>> header_number({"MaxProcs": ["1e12"]}, "MaxProcs")
-    1000000000000
-    """
-    match = next(filter(None, map(_NUMBER.search, header.get(key, []))), None)
-    if match is None:
-        return None
-    number = Decimal(match[0].replace(",", ""))
-    # Limit the digits: int() would write out all zeros of a large exponent.
-    return int(number) if number.adjusted() < 30 else int(math.copysign(10**30, number))
-
-
-def time_zone(header: Mapping[str, list[str]]) -> tzinfo:
-    """
-    Return a log's time zone: by name, else a fixed offset, else UTC.
-
-    The header has it as TimeZoneString or TimeZone (seconds east of Greenwich).
-
-    Examples
-    --------
-    >>> time_zone({"TimeZone": ["3600"], "TimeZoneString": ["Europe/Stockholm"]})
-    zoneinfo.ZoneInfo(key='Europe/Stockholm')
-    """
-    for value in header.get("TimeZoneString", []):
-        name = value.strip().lstrip(":")
-        for candidate in (name, _US_ZONES.get(name, "")):
-            try:
-                return zoneinfo.ZoneInfo(candidate)
-            except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-                continue
-        if name and not zoneinfo.available_timezones():
-            raise SwflowError(f"time zone {name}: this computer has no time zone database; install tzdata")
-    offset = header_number(header, "TimeZone")
-    if offset is not None and abs(offset) < 86400:
-        return timezone(timedelta(seconds=offset))
-    return UTC
-
-
-#: Names in logs of the archive that are missing from the time zone database of some systems.
-_US_ZONES = {
-    "US/Eastern": "America/New_York",
-    "US/Central": "America/Chicago",
-    "US/Mountain": "America/Denver",
-    "US/Pacific": "America/Los_Angeles",
-}
-
-
-def seconds_since_start(header: Mapping[str, list[str]], moment: date) -> float:
-    """
-    Return the seconds from a log's start to a date or time, comparable to submit times; negative before the start.
-
-    A date is midnight in the time zone of the log's header; a time without a zone is in that zone.
-
-    Examples
-    --------
-    >>> header = {"UnixStartTime": ["843480031"], "TimeZoneString": ["Europe/Stockholm"]}
-    >>> seconds_since_start(header, date(1996, 9, 24))
-    35969.0
-    """
-    start = header_number(header, "UnixStartTime")
-    if start is None:
-        raise SwflowError(
-            f"{moment}: the log has no UnixStartTime in its header; add the line '; UnixStartTime: SECONDS'"
-        )
-    if not isinstance(moment, datetime):
-        moment = datetime.combine(moment, time())
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=time_zone(header))
-    return moment.timestamp() - start
 
 
 # --- writing ----------------------------------------------------------------------------------------------

@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError, suggest
+from swflow.jobs.header import Header
 from swflow.jobs.machine import MOST_PROCESSORS, free_memory
 from swflow.jobs.table import Workload, check_arrays, check_workload, without_status
-from swflow.log.swf import header_number
 from swflow.scheduling.eligibility import (
     array_limits,
     cancellations_of,
@@ -98,7 +98,7 @@ def prepare(workload: Workload, scheduler: Scheduler) -> Problem:
     return Problem(
         jobs, scheduler, tuple(machines), shapes, sharing, ownership.owners, dependencies, name, table,
         cancelled_after, columns.slots, nodes, preempting_of(workload, table, scheduler),
-        header_number(workload.header, "UnixStartTime") or 0,
+        workload.header.start or 0,
     )  # fmt: skip
 
 
@@ -228,17 +228,14 @@ def _attributes(table: pl.DataFrame) -> np.ndarray:
     return known.to_numpy(order="c")
 
 
-def _windows_in_seconds(
-    unavailable: Iterable[Unavailable], header: Mapping[str, list[str]], nodes: Nodes | None
-) -> tuple[Window, ...]:
+def _windows_in_seconds(unavailable: Iterable[Unavailable], header: Header, nodes: Nodes | None) -> tuple[Window, ...]:
     """Return the windows in seconds from the log's start; one without an end lasts for ever."""
-    from swflow.log.swf import seconds_since_start
     from swflow.values import day_or_moment
 
     def seconds(value: Any, key: str) -> float:
         if isinstance(value, int | float):
             return float(value)
-        return seconds_since_start(header, day_or_moment(value, f"unavailable: {key}"))
+        return header.seconds_since_start(day_or_moment(value, f"unavailable: {key}"))
 
     windows = []
     for number, window in enumerate(unavailable):

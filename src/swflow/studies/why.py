@@ -10,7 +10,6 @@ from swflow.analysis.reasons import Reasons, wait_reasons
 from swflow.analysis.wait_parts import PARTS, REASONS
 from swflow.errors import SwflowError, suggest
 from swflow.jobs.table import Workload
-from swflow.log.imported import names_of
 from swflow.scheduling.scheduler import LOG, Scheduler
 from swflow.scheduling.simulate import simulate
 from swflow.studies.wording import Unit, in_words, listed, share_of, unit_of
@@ -81,7 +80,7 @@ class Why:
         column, jobs = GROUPS[kind], self.workload.jobs
         if column not in jobs.columns or jobs[column].null_count() == jobs.height:
             raise SwflowError(f"--by {kind}: {self.workload.name} does not record the {kind} of jobs; leave it out")
-        names = names_of(self.workload.header, column)
+        names = self.workload.header.names_of(column)
         name = pl.col(column).replace_strict(names, default=pl.col(column).cast(pl.String), return_dtype=pl.String)
         table = self.table.join(jobs.select("job_id", name=name), on="job_id", how="inner", maintain_order="left")
         found = _means(table.drop_nulls("name"), "name")

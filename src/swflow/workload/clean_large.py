@@ -16,7 +16,7 @@ from swflow.files.atomic import folder_beside
 from swflow.files.tables import about_workload, read_workload, write_table
 from swflow.jobs.table import Entry, Workload, is_sorted
 from swflow.log.imported import log_metadata
-from swflow.log.swf import LogParts, is_large, seconds_since_start, text_parts
+from swflow.log.swf import LogParts, is_large, text_parts
 from swflow.workload import clean as whole
 
 
@@ -67,7 +67,7 @@ def _clean_in_parts(
         whole.require_unique(np.concatenate(log.ids), name)
         log.ids.clear()
         machine, source = whole.machine_of(map(pl.read_parquet, raw), log.header, processors, nodes)
-        begin, end = (seconds_since_start(log.header, moment) if moment else None for moment in (since, until))
+        begin, end = (log.header.seconds_since_start(moment) if moment else None for moment in (since, until))
         reasons = list(whole.removals(machine, (begin, end), keep_cancelled=keep_cancelled, **rules))
         counts: Counter[str] = Counter()
         rows = unknown = 0

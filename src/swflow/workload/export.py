@@ -88,7 +88,7 @@ def written_header(workload: Workload) -> dict[str, list[str]]:
     if not is_as_recorded(workload):
         header.pop(SIZES, None)
     machine = workload.machine
-    stated, source = stated_machine(header) or (None, "")
+    stated, source = stated_machine(workload.header) or (None, "")
     is_stated = source not in GUESSED and stated is not None
     if guess_of(workload) or (is_stated and stated == Machine(machine.processors, machine.nodes)):
         return header
