@@ -406,7 +406,9 @@ def test_hashes_depend_on_the_key_and_hide_ids(read):
     assert "site_job_id" not in log.fields.columns
     assert len(set(hashes.values())) == 2
     assert all(len(text) == 12 for text in hashes.values())
-    assert not any(word in json.dumps(dict(log.header)) for word in ("ada", "bob", "physics", "main", "normal", "alpha"))
+    assert not any(
+        word in json.dumps(dict(log.header)) for word in ("ada", "bob", "physics", "main", "normal", "alpha")
+    )
 
 
 def test_line_ends_trailing_separators_and_repeated_headers(read):
