@@ -22,8 +22,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from helpers.bound_checks import Job, best_metrics, exceeded
 from swflow.analysis.bounds import BOUNDED, bounds
 from swflow.database.leaderboard import GAPS, RIGID
+from swflow.files.tables import read_workload
 from swflow.jobs.machine import Machine
-from swflow.jobs.table import Workload, read_workload
+from swflow.jobs.table import Workload
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
 

@@ -602,7 +602,7 @@ class Folder:
 
     def made(self) -> dict[str, tuple[int, int]]:
         """Return the inputs of each run and the content of each replicate, with the number and the size of the file."""
-        from swflow.jobs.table import read_metadata
+        from swflow.files.tables import read_metadata
 
         found = {}
         for path in self.results.glob("runs/[!.]*/*.parquet"):

@@ -10,7 +10,7 @@ import time
 import polars as pl
 
 from swflow.jobs.table import Workload
-from swflow.scheduling.problem import prepare
+from swflow.scheduling.prepare import prepare
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import schedule_of, simulate
 from swflow.workload.clean import open_workload

@@ -23,7 +23,7 @@ from swflow.jobs.machine import Machine
 from swflow.jobs.randomness import generator
 from swflow.jobs.table import Workload
 from swflow.log.catalogue import load_catalogue
-from swflow.scheduling.problem import prepare
+from swflow.scheduling.prepare import prepare
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.solve import solve
 from swflow.workload.clean import clean, clean_log

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from scheduling import ROOT, median_seconds, print_table, workloads
-from swflow.scheduling.problem import prepare
+from swflow.scheduling.prepare import prepare
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.solve import solve
 from swflow.workload.steps.memory import memory

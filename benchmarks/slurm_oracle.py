@@ -44,7 +44,7 @@ from swflow.log.importers.sacct import RECOMMENDED
 from swflow.scheduling.orders.fair_share import Names, formula_of
 from swflow.scheduling.orders.formula import compile_formula
 from swflow.scheduling.orders.keys import Order
-from swflow.scheduling.problem import prepare
+from swflow.scheduling.prepare import prepare
 from swflow.scheduling.slurm.accounts import SLURM_ACCOUNTING, compute_usage, end_use, leave_line, submit_use
 from swflow.scheduling.slurm.setup import new_states
 from swflow.scheduling.slurm.state import SlurmState

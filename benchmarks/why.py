@@ -17,8 +17,9 @@ import polars as pl
 
 from swflow.analysis.bounds import bounds
 from swflow.analysis.intervals import difference_of
-from swflow.analysis.reasons import PARTS, wait_reasons
+from swflow.analysis.reasons import wait_reasons
 from swflow.analysis.resampling import by_weeks, mean_of
+from swflow.analysis.wait_parts import PARTS
 from swflow.jobs.table import Workload
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate

@@ -38,7 +38,8 @@ import polars as pl
 
 from cases import ALL, Case, Coverage, differences, draw
 from swflow.errors import SwflowError
-from swflow.jobs.table import SWF_FIELDS, read_workload, write_workload
+from swflow.files.tables import read_workload, write_workload
+from swflow.jobs.table import SWF_FIELDS
 from swflow.log.swf import parse_swf
 from swflow.scheduling.options import OPTIONS
 from swflow.scheduling.scheduler import Scheduler

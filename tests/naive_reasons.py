@@ -1,4 +1,4 @@
-"""The reasons of waits, second by second: a slow twin of `swflow.analysis.waiting`, for times in whole seconds."""
+"""The reasons of waits, second by second: a slow twin of `swflow.scheduling.waits`, for whole seconds."""
 
 import math
 from dataclasses import dataclass

@@ -13,12 +13,12 @@ import pytest
 import cases
 import fuzz
 from swflow.compiled.kernel import Kernel
+from swflow.scheduling import initial_state
 from swflow.scheduling.engine import solve as textbook
 from swflow.scheduling.machine import ahead, counted, moves, plan
 from swflow.scheduling.options import CLUSTER_OPTIONS, PRIORITY
 from swflow.scheduling.slurm import cycle_table, node_state
 from swflow.scheduling.slurm import solve as slurm
-from swflow.scheduling.state import setup
 
 CASES = int(os.environ.get("SWFLOW_RANDOM_CASES", "100"))
 FEW = range(CASES // 8)
@@ -26,7 +26,7 @@ FEW = range(CASES // 8)
 #: Sizes of tables that are full after a few jobs.
 SMALL = (
     (plan, "SIZE", 4), (moves, "SIZES", 3), (moves, "_HASH_BITS", 2), (moves, "LONG_QUEUE", 2), (ahead, "FAR", 0),
-    (ahead, "MOST_WIDTHS", 4), (ahead, "MOST_LENGTHS", 4), (setup, "_BLOCK", 3), (node_state, "KEPT", 1),
+    (ahead, "MOST_WIDTHS", 4), (ahead, "MOST_LENGTHS", 4), (initial_state, "_BLOCK", 3), (node_state, "KEPT", 1),
     (node_state, "_KINDS", 3), (cycle_table, "KEPT", 1),
 )  # fmt: skip
 

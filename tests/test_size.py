@@ -12,11 +12,11 @@ from swflow.analysis import metrics as metrics_module
 from swflow.database.load import load
 from swflow.errors import SwflowError
 from swflow.figures import draw
+from swflow.files import tables
 from swflow.files.query import query
-from swflow.jobs import table as tables
+from swflow.files.tables import read_columns, read_metadata, read_workload, write_workload
 from swflow.jobs.machine import Machine
 from swflow.jobs.randomness import generator
-from swflow.jobs.table import read_columns, read_metadata, read_workload, write_workload
 from swflow.log import swf
 from swflow.scheduling.scheduler import Scheduler
 from swflow.studies.runs import columns_of_run, run, simulate_all, write_run

@@ -12,7 +12,7 @@ from numbers import Real
 import polars as pl
 
 from swflow import Machine, Scheduler, Workload
-from swflow.scheduling.problem import prepare
+from swflow.scheduling.prepare import prepare
 from swflow.scheduling.solve import solve
 
 jobs = pl.DataFrame(

@@ -19,8 +19,9 @@ from helpers.cli import call
 from swflow.analysis.bounds import Bound, _squashed_response, bounds, gaps, preempted
 from swflow.analysis.metrics import metrics
 from swflow.errors import SwflowError
+from swflow.files.tables import write_workload
 from swflow.jobs.machine import Machine
-from swflow.jobs.table import Workload, write_workload
+from swflow.jobs.table import Workload
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
 from swflow.workload.clean import open_workload

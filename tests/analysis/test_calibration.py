@@ -11,8 +11,9 @@ import yaml
 from helpers.cli import call
 from swflow.analysis.calibration import PARAMETERS, WEEK, _parts, _waits, calibrate
 from swflow.errors import SwflowError
+from swflow.files.tables import write_workload
 from swflow.jobs.machine import Machine
-from swflow.jobs.table import Workload, write_workload
+from swflow.jobs.table import Workload
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
 

@@ -270,5 +270,5 @@ def test_a_summary_has_the_cells_and_bubbles_of_each_measure(unknown, tmp_path, 
                 points = found[name].filter(measure=measure, filtered=filtered).drop("measure", "filtered")
                 assert points.equals(bubbles(part["load"].to_numpy(), part[measure].to_numpy(), classes))
     for most in (60, 59):  # a larger file is read one column at a time
-        monkeypatch.setattr("swflow.jobs.table.MOST_AT_ONCE", most)
+        monkeypatch.setattr("swflow.files.tables.MOST_AT_ONCE", most)
         assert all(part.equals(found[name]) for name, part in summarize(tmp_path / "run.parquet").items())

@@ -13,8 +13,9 @@ from swflow.cli import main
 from swflow.database.load import load
 from swflow.errors import SwflowError
 from swflow.files.query import query
+from swflow.files.tables import write_workload
 from swflow.jobs.machine import Machine
-from swflow.jobs.table import Workload, write_workload
+from swflow.jobs.table import Workload
 from swflow.studies.power import power_of
 from swflow.studies.runs import simulate_all
 from swflow.studies.variants import variants

@@ -9,15 +9,16 @@ import polars as pl
 import pytest
 
 import naive_reasons as naive
-from swflow.analysis.reasons import PARTS, REASONS, wait_reasons
-from swflow.analysis.waiting import NO_LIMIT
+from swflow.analysis.reasons import wait_reasons
+from swflow.analysis.wait_parts import PARTS, REASONS
 from swflow.errors import SwflowError
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload, sort_jobs
-from swflow.scheduling.problem import prepare
+from swflow.scheduling.prepare import prepare
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
 from swflow.scheduling.state.accounts import UNLIMITED
+from swflow.scheduling.waits.divide import NO_LIMIT
 
 #: The reasons that the twin computes; eligibility is before.
 DIVIDED = REASONS[1:]

@@ -9,8 +9,9 @@ import pytest
 from helpers.cli import call
 from swflow.analysis.metrics import resource_metrics
 from swflow.analysis.plausibility import check_workload
+from swflow.files.tables import write_workload
 from swflow.jobs.machine import Machine
-from swflow.jobs.table import Workload, write_workload
+from swflow.jobs.table import Workload
 from swflow.scheduling.scheduler import Scheduler
 from swflow.studies.runs import run
 

@@ -15,9 +15,9 @@ from swflow.analysis.shadows import ranges, shadows
 from swflow.database.load import load
 from swflow.errors import SwflowError
 from swflow.figures import draw, reservations, write
+from swflow.files.tables import write_workload
 from swflow.jobs.machine import Machine
 from swflow.jobs.randomness import generator
-from swflow.jobs.table import write_workload
 from swflow.studies.plan import plan_studies
 from swflow.studies.runs import simulate_all
 from swflow.workload.clean import clean

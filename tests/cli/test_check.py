@@ -5,8 +5,9 @@ import pytest
 
 from helpers.cli import call
 from swflow.analysis.plausibility import check_log, check_workload
+from swflow.files.tables import write_workload
 from swflow.jobs.machine import Machine
-from swflow.jobs.table import SWF_FIELDS, Workload, write_workload
+from swflow.jobs.table import SWF_FIELDS, Workload
 from swflow.workload.clean import prepared
 
 HEADER = {"MaxProcs": ["8"], "UnixStartTime": ["1704700800"], "User": ["1 ada", "2 bob"]}

@@ -7,7 +7,6 @@ from collections import Counter
 import pytest
 
 from helpers.slurm import Slurm, Unavailable
-from swflow.log.imported import names_of
 from swflow.log.importers.records import Site
 from swflow.log.importers.sacct import RECOMMENDED, import_sacct
 
@@ -64,8 +63,8 @@ def test_the_text_of_sacct(slurm, tmp_path):
         assert log.history[0]["notes"]["never started (kept, with a run time of 0)"] == 1
         assert all(job["wait_time"] >= 0 and job["requested_time"] in (60, 120) for job in jobs.values())
         assert {job["allocated_processors"] for job in jobs.values()} <= {1, 2, 3, 4, None}
-        assert set(names_of(log.header, "partition_id").values()) == {"main", "quick"}
-        assert set(names_of(log.header, "user_id").values()) == {"root"}
+        assert set(log.header.names_of("partition_id").values()) == {"main", "quick"}
+        assert set(log.header.names_of("user_id").values()) == {"root"}
         assert log.header["Computer"] == ["swflowtest"]
 
 
@@ -87,7 +86,7 @@ def test_the_job_completion_log(slurm):
     assert Counter(log.fields["status"].to_list()) == Counter(slurm.expected.values())
     assert log.history[0]["notes"]["never started (kept, with a run time of 0)"] == 1
     assert set(log.fields["requested_time"].to_list()) == {60, 120}
-    assert set(names_of(log.header, "user_id").values()) == {"root"}
+    assert set(log.header.names_of("user_id").values()) == {"root"}
 
 
 def test_the_machine_was_never_overused(slurm):

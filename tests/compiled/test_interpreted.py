@@ -15,9 +15,9 @@ import naive
 from helpers.kernels import BACKFILLS, simulate_arrays
 from swflow.compiled.kernel import Callback, interpreted
 from swflow.compiled.source import Records
+from swflow.files.tables import write_workload
 from swflow.jobs.machine import Machine
 from swflow.jobs.randomness import generator
-from swflow.jobs.table import write_workload
 from swflow.scheduling.orders.formula import compile_formula
 from swflow.scheduling.orders.vocabulary import ORDERS
 from swflow.scheduling.state import layout

@@ -10,8 +10,9 @@ from swflow.analysis.bounds import BOUNDED, bounds
 from swflow.database.load import load
 from swflow.errors import SwflowError
 from swflow.files.query import query
+from swflow.files.tables import write_workload
 from swflow.jobs.machine import Machine
-from swflow.jobs.table import Workload, write_workload
+from swflow.jobs.table import Workload
 from swflow.report import write_report
 from swflow.studies.runs import simulate_all
 

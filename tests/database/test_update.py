@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 
 from swflow.database.load import load
+from swflow.files.tables import write_workload
 from swflow.jobs.machine import Machine
 from swflow.jobs.randomness import generator
-from swflow.jobs.table import write_workload
 from swflow.studies.runs import simulate_all
 from swflow.workload.clean import clean
 from swflow.workload.models.lublin import generate_lublin

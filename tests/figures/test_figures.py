@@ -22,9 +22,9 @@ from swflow.figures.differences import MOST_PAIRS
 from swflow.figures.styles import run_styles
 from swflow.figures.sweeps import sweep_chart
 from swflow.files.query import query
+from swflow.files.tables import read_workload, write_workload
 from swflow.jobs.machine import Machine
 from swflow.jobs.randomness import generator
-from swflow.jobs.table import read_workload, write_workload
 from swflow.studies.plan import plan_studies
 from swflow.studies.runs import simulate_all
 from swflow.workload.clean import clean

@@ -11,13 +11,12 @@ import pytest
 import swflow
 from helpers.forecasts import recorded_site
 from swflow.files import cache
-from swflow.forecast import evaluation, model, simulation
-from swflow.forecast import forecaster as forecasters
+from swflow.forecast import evaluation, model, simulation, stored
 from swflow.forecast.cases import WEEK, Cases
 from swflow.forecast.evaluation import PAST, SIMULATION
-from swflow.forecast.forecaster import Forecaster, cached, cases_of, fit
+from swflow.forecast.forecaster import Forecaster, cases_of, fit
 from swflow.forecast.simulation import simulator_of
-from swflow.forecast.stored import from_bytes, to_bytes
+from swflow.forecast.stored import cached, from_bytes, to_bytes
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +136,7 @@ def test_a_cache_that_cannot_be_used_costs_time_only(forecaster, monkeypatch, tm
 @pytest.mark.parametrize("library", ["lightgbm", "numpy"])
 def test_other_versions_of_libraries_have_other_files(forecaster, monkeypatch, library):
     first, _ = forecaster()
-    known = forecasters.version
-    monkeypatch.setattr(forecasters, "version", lambda name: "0.1" if name == library else known(name))
+    known = stored.version
+    monkeypatch.setattr(stored, "version", lambda name: "0.1" if name == library else known(name))
     assert forecaster() == (first, True)
     assert len(list(Path("cache/forecasts").iterdir())) == 2

@@ -1,8 +1,8 @@
 """Small synthetic workloads, and the schedulers that run them."""
 
+from swflow.files.tables import write_workload
 from swflow.jobs.machine import Machine
 from swflow.jobs.randomness import generator
-from swflow.jobs.table import write_workload
 from swflow.workload.clean import clean
 from swflow.workload.models.lublin import generate_lublin
 

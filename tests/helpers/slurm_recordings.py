@@ -23,9 +23,9 @@ from swflow.jobs.table import Workload
 from swflow.log.imported import write_log
 from swflow.log.importers.records import Site
 from swflow.log.importers.sacct import import_sacct
-from swflow.log.slurm.site_file import read_site
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
+from swflow.sites.slurm_site import read_site
 from swflow.workload.clean import open_workload
 
 #: The recordings: TRACE/RUN/FILE, as they are in the folder of benchmarks/slurm_oracle.py.

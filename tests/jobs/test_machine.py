@@ -11,8 +11,9 @@ from helpers.cli import call
 from swflow.database.load import load
 from swflow.errors import SwflowError
 from swflow.files.query import query
+from swflow.files.tables import read_metadata, read_workload, write_table, write_workload
 from swflow.jobs.machine import PRESETS, Machine
-from swflow.jobs.table import Workload, read_metadata, read_workload, write_table, write_workload
+from swflow.jobs.table import Workload
 from swflow.workload.clean import open_workload
 from swflow.workload.steps.set_machine import with_machine
 

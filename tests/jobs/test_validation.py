@@ -15,16 +15,9 @@ from helpers.kernels import simulate_arrays
 from swflow.analysis.job_load import loads_of
 from swflow.analysis.shadows import shadows
 from swflow.errors import SwflowError
+from swflow.files.tables import read_workload, write_table, write_workload
 from swflow.jobs.machine import Machine
-from swflow.jobs.table import (
-    END_OF_TIME,
-    SWF_FIELDS,
-    Workload,
-    check_workload,
-    read_workload,
-    write_table,
-    write_workload,
-)
+from swflow.jobs.table import END_OF_TIME, SWF_FIELDS, Workload, check_workload
 from swflow.scheduling.machine.resources import Resources, longest_stretch
 from swflow.scheduling.problem import Shapes
 from swflow.scheduling.scheduler import Scheduler
@@ -256,7 +249,7 @@ def test_machines_have_limits(processors: Any):
 
 @pytest.mark.parametrize("allocation", ["first-fit", "longest-idle"])
 def test_numbered_processors_beyond_the_memory_are_an_error(allocation: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("swflow.scheduling.problem.free_memory", lambda: 10**9)
+    monkeypatch.setattr("swflow.scheduling.prepare.free_memory", lambda: 10**9)
     large = replace(workload(), machine=Machine.of(2**31))
     text = message(simulate, large, Scheduler(allocation=allocation))
     assert "2,147,483,648 numbered processors take at least" in text and "1.0 GB are free; use allocation count" in text

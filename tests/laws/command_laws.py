@@ -10,7 +10,8 @@ import numpy as np
 import polars as pl
 
 from laws import draw_log, draw_options, law, part, run, starts, with_jobs
-from swflow.jobs.table import JOB_COLUMNS, SWF_FIELDS, Workload, read_workload, write_workload
+from swflow.files.tables import read_workload, write_workload
+from swflow.jobs.table import JOB_COLUMNS, SWF_FIELDS, Workload
 from swflow.log.swf import parse_swf, read_swf, run_as_swf, write_swf
 from swflow.studies.variants import variants
 from swflow.studies.whatif import ask

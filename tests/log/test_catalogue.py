@@ -20,7 +20,7 @@ from swflow.jobs.conditions import condition
 from swflow.jobs.table import JOB_COLUMNS
 from swflow.log import catalogue as logs
 from swflow.log.catalogue import Log, fetch, find_log, load_catalogue, source_of
-from swflow.log.swf import header_number, read_swf, seconds_since_start
+from swflow.log.swf import read_swf
 from swflow.values import Limit
 
 CATALOGUE = Path(__file__).parents[2] / "config" / "logs.yaml"
@@ -435,8 +435,8 @@ def test_real_logs_are_what_the_catalogue_says(traces: Path, tmp_path: Path, nam
     if name == "RICC":
         assert swf.header == {}
         return
-    assert header_number(swf.header, "MaxProcs") == log.processors
-    assert header_number(swf.header, "MaxNodes") == log.nodes
+    assert swf.header.number("MaxProcs") == log.processors
+    assert swf.header.number("MaxNodes") == log.nodes
     assert swf.header["Acknowledge"] == [log.acknowledgement]
 
 
@@ -462,7 +462,7 @@ def test_periods_hold_jobs_of_real_logs(traces: Path, name: str):
     period = catalogue[name]
     swf = read_swf(traces / (source_of(period, catalogue).file or ""))
     assert period.since and period.until
-    since, until = (seconds_since_start(swf.header, day) for day in (period.since, period.until))
+    since, until = (swf.header.seconds_since_start(day) for day in (period.since, period.until))
     submit = swf.fields["submit_time"]
     share = swf.fields.filter((pl.col("submit_time") >= since) & (pl.col("submit_time") < until)).height
     assert 0 < since < until and submit.min() < since < submit.max()  # type: ignore[operator]

@@ -10,9 +10,9 @@ import pytest
 from swflow.errors import SwflowError
 from swflow.log.importers.lines import Layout, matches, read_records
 from swflow.log.importers.records import ImportedLog, Site, Tally, make_log, read_key
-from swflow.log.importers.sacct import is_accounting, is_headless
 from swflow.log.importers.slurm import gpus, kilobytes, licenses, predecessors, seconds, state
 from swflow.log.importers.table import import_table
+from swflow.log.recognise import is_accounting, is_headless
 
 # -- records of one line each
 

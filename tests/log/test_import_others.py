@@ -8,7 +8,6 @@ import yaml
 
 from helpers.cli import call
 from swflow.errors import SwflowError
-from swflow.log.imported import names_of
 from swflow.log.importers.gwf import import_gwf
 from swflow.log.importers.pbs import import_pbs
 from swflow.log.importers.records import Site
@@ -74,8 +73,8 @@ def test_pbs_and_torque(file):
     assert notes["mended: line breaks in a value"] == 1
     first = log.fields.row(0, named=True)
     assert (first["used_memory"], first["requested_memory"], first["average_cpu_time"]) == (100, 2 * 1024**2, 3375)
-    assert names_of(log.header, "group_id") == {1: "physics", 2: "chem"}
-    assert names_of(log.header, "queue_id") == {1: "batch", 2: "workq"}
+    assert log.header.names_of("group_id") == {1: "physics", 2: "chem"}
+    assert log.header.names_of("queue_id") == {1: "batch", 2: "workq"}
     assert log.header["Computer"] == ["front"]
 
 
@@ -145,8 +144,8 @@ def test_the_grid_workloads_format(file):
     rows = log.fields.select("submit_time", "wait_time", "run_time", "allocated_processors", "requested_time", "status")
     assert rows.rows() == [(0, 10, 100, 4, 300, 1), (50, None, 60, 2, None, 0)]
     assert log.history[0]["removed"] == {"fewer than 11 fields of 29": 1, "SubmitTime is not a number": 1}
-    assert names_of(log.header, "user_id") == {1: "U7", 2: "U8"}
-    assert names_of(log.header, "partition_id") == {1: "S1", 2: "P3"}
+    assert log.header.names_of("user_id") == {1: "U7", 2: "U8"}
+    assert log.header.names_of("partition_id") == {1: "S1", 2: "P3"}
     assert log.history[0]["notes"] == {"jobs of 2 sites taken as one machine (choose one: --site)": 2}
     one = import_gwf(file(GWF), Site(), of_site="S2")
     assert one.fields.height == 1

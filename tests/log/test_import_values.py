@@ -10,7 +10,6 @@ import polars as pl
 import pytest
 
 from swflow.errors import SwflowError
-from swflow.log.imported import names_of
 from swflow.log.importers.gwf import import_gwf
 from swflow.log.importers.pbs import import_pbs
 from swflow.log.importers.records import ImportedLog, Site
@@ -68,8 +67,8 @@ def test_job_completions(tmp_path):
     assert (job["allocated_processors"], job["requested_processors"], job["status"], job["gpus"]) == (8, 8, 1, 2)
     assert jobs["20"]["allocated_processors"] == 11
     assert (jobs["30"]["status"], jobs["30"]["requested_time"], jobs["30"]["gpus"]) == (0, None, None)
-    assert names_of(log.header, "user_id") == {1: "ada", 2: "bob(7)"}
-    assert names_of(log.header, "group_id") == {1: "physics"}
+    assert log.header.names_of("user_id") == {1: "ada", 2: "bob(7)"}
+    assert log.header.names_of("group_id") == {1: "physics"}
     assert log.header["Computer"] == ["alpha"]
     assert log.tally.removed == {"malformed line": (1, 9), "no submit time": (2, 10)}
     assert jobs["10"]["executable_id"] != jobs["40"]["executable_id"]
@@ -166,9 +165,9 @@ def test_names_of_pbs(tmp_path):
         tmp_path, ended("1.f", group="g", account="p"), ended("2.f", group="h", project="_pbs_project_default"),
         ended("3.f", account="null", group=""), ended("4.f", group="g", project="q", jobname='"a b"'),
     )  # fmt: skip
-    assert names_of(log.header, "group_id") == {1: "p", 2: "h", 3: "q"}
+    assert log.header.names_of("group_id") == {1: "p", 2: "h", 3: "q"}
     assert log.fields["group_id"].to_list() == [1, 2, None, 3]
-    assert names_of(log.header, "unix_group_id") == {1: "g"}
+    assert log.header.names_of("unix_group_id") == {1: "g"}
     assert log.fields["executable_id"].to_list() == [None, None, None, 1]
 
 
@@ -436,13 +435,13 @@ def test_jobs_without_a_limit_are_noted_by_its_kind(tmp_path):
 
 def test_names_of_sacct(tmp_path):
     log = sacct(tmp_path, {"User": "", "Group": ""}, {"JobID": "2", "Account": "", "QOS": "Unknown"})
-    named = {column: names_of(log.header, column) for column in ("user_id", "group_id", "unix_group_id", "queue_id")}
+    named = {column: log.header.names_of(column) for column in ("user_id", "group_id", "unix_group_id", "queue_id")}
     assert named == {
         "user_id": {1: "1001", 2: "a"}, "group_id": {1: "p", 2: "g"}, "unix_group_id": {1: "100", 2: "g"},
         "queue_id": {1: "normal"},
     }  # fmt: skip
     log = sacct(tmp_path, {}, drop=["Account"])
-    assert names_of(log.header, "group_id") == {1: "g"} and names_of(log.header, "unix_group_id") == {}
+    assert log.header.names_of("group_id") == {1: "g"} and log.header.names_of("unix_group_id") == {}
 
 
 @pytest.mark.parametrize(
@@ -688,7 +687,7 @@ def test_names_and_malformed_jobs_of_json(tmp_path):
         {"job_id": 1}, JSON | {"job_id": 3, "cluster": "c", "reservation": {"name": "maint"}, "steps": [{}, {}]},
     )  # fmt: skip
     columns = ("user_id", "group_id", "partition_id", "queue_id", "unix_group_id")
-    assert {column: names_of(log.header, column) for column in columns} == {
+    assert {column: log.header.names_of(column) for column in columns} == {
         "user_id": {1: "a", 2: "b"}, "group_id": {1: "p", 2: "q"}, "partition_id": {1: "gpu"}, "queue_id": {1: "high"},
         "unix_group_id": {1: "g"},
     }  # fmt: skip

@@ -13,15 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swflow.errors import SwflowError
+from swflow.jobs.header import Header
 from swflow.jobs.table import JOB_COLUMNS, SWF_FIELDS
 from swflow.log.swf import (
-    header_number,
     parse_header,
     parse_swf,
     read_swf,
     run_as_swf,
-    seconds_since_start,
-    time_zone,
     write_swf,
 )
 
@@ -281,41 +279,43 @@ def test_odd_headers():
 
 
 def test_header_number():
-    header = {
-        "MaxProcs": ["about 1,152 (144 nodes)"],
-        "TimeZone": ["-25200"],
-        "MaxNodes": ["unknown", "12"],
-        "X": [""],
-    }
-    assert header_number(header, "MaxProcs") == 1152
-    assert header_number(header, "TimeZone") == -25200
-    assert header_number(header, "MaxNodes") == 12
-    assert header_number(header, "X") is None
-    assert header_number(header, "Missing") is None
+    header = Header(
+        {
+            "MaxProcs": ["about 1,152 (144 nodes)"],
+            "TimeZone": ["-25200"],
+            "MaxNodes": ["unknown", "12"],
+            "X": [""],
+        }
+    )
+    assert header.number("MaxProcs") == 1152
+    assert header.number("TimeZone") == -25200
+    assert header.number("MaxNodes") == 12
+    assert header.number("X") is None
+    assert header.number("Missing") is None
 
 
 def test_time_zone_by_name_then_offset_then_utc():
-    assert time_zone({"TimeZoneString": ["US/Pacific"], "TimeZone": ["3600"]}).utcoffset(
+    assert Header({"TimeZoneString": ["US/Pacific"], "TimeZone": ["3600"]}).time_zone.utcoffset(
         datetime(2007, 2, 1)
     ) == timedelta(hours=-8)
-    assert time_zone({"TimeZoneString": [":Europe/Stockholm"]}) == ZoneInfo("Europe/Stockholm")
-    assert time_zone({"TimeZoneString": ["Nowhere/Else"], "TimeZone": ["3600"]}) == timezone(timedelta(hours=1))
-    assert time_zone({"TimeZoneString": ["../etc/passwd"]}) == UTC
-    assert time_zone({}) == UTC
+    assert Header({"TimeZoneString": [":Europe/Stockholm"]}).time_zone == ZoneInfo("Europe/Stockholm")
+    assert Header({"TimeZoneString": ["Nowhere/Else"], "TimeZone": ["3600"]}).time_zone == timezone(timedelta(hours=1))
+    assert Header({"TimeZoneString": ["../etc/passwd"]}).time_zone == UTC
+    assert Header({}).time_zone == UTC
 
 
 def test_seconds_since_start_is_local_midnight():
-    header = {"UnixStartTime": ["1163199901"], "TimeZone": ["3600"], "TimeZoneString": ["US/Pacific"]}
+    header = Header({"UnixStartTime": ["1163199901"], "TimeZone": ["3600"], "TimeZoneString": ["US/Pacific"]})
     started = datetime(2006, 11, 10, 15, 5, 1, tzinfo=ZoneInfo("America/Los_Angeles"))
     assert started.timestamp() == 1163199901
     midnight = datetime(2007, 2, 1, tzinfo=ZoneInfo("America/Los_Angeles"))
-    assert seconds_since_start(header, date(2007, 2, 1)) == (midnight - started).total_seconds()
-    assert seconds_since_start(header, datetime(2006, 11, 10, 15, 5, 2)) == 1
-    assert seconds_since_start(header, datetime(2006, 11, 10, 23, 5, 1, tzinfo=UTC)) == 0
-    summer = seconds_since_start(header, date(2007, 6, 1)) - seconds_since_start(header, date(2007, 2, 1))
+    assert header.seconds_since_start(date(2007, 2, 1)) == (midnight - started).total_seconds()
+    assert header.seconds_since_start(datetime(2006, 11, 10, 15, 5, 2)) == 1
+    assert header.seconds_since_start(datetime(2006, 11, 10, 23, 5, 1, tzinfo=UTC)) == 0
+    summer = header.seconds_since_start(date(2007, 6, 1)) - header.seconds_since_start(date(2007, 2, 1))
     assert summer == 120 * 86400 - 3600
     with pytest.raises(SwflowError, match="UnixStartTime"):
-        seconds_since_start({}, date(2007, 2, 1))
+        Header().seconds_since_start(date(2007, 2, 1))
 
 
 # --- writing ----------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import pytest
 
 from swflow.analysis.metrics import metrics
 from swflow.database.load import load
-from swflow.jobs.table import write_workload
+from swflow.files.tables import write_workload
 from swflow.papers import published_tables, published_values
 from swflow.studies.runs import simulate_all
 from swflow.workload.clean import clean_log

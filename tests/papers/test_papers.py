@@ -14,9 +14,9 @@ from swflow.database.load import load
 from swflow.database.schema import TABLES
 from swflow.figures import FIGURES
 from swflow.files.query import query
+from swflow.files.tables import write_workload
 from swflow.jobs.machine import Machine
 from swflow.jobs.randomness import generator
-from swflow.jobs.table import write_workload
 from swflow.names import recipe_of
 from swflow.papers import published_tables, published_values, read_papers
 from swflow.papers.claims import check_claims, published_claims

@@ -15,8 +15,9 @@ from swflow.analysis.resampling import WEEK
 from swflow.analysis.verdicts import BETTER, EQUAL, NOT_DISTINGUISHABLE, TOO_FEW_WEEKS, WORSE
 from swflow.database.load import load
 from swflow.files.query import query
+from swflow.files.tables import write_workload
 from swflow.jobs.machine import Machine
-from swflow.jobs.table import Workload, write_workload
+from swflow.jobs.table import Workload
 from swflow.log.catalogue import load_catalogue
 from swflow.report import write_report
 from swflow.report.answers import (

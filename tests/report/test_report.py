@@ -17,8 +17,9 @@ from swflow.database.load import load
 from swflow.errors import SwflowError
 from swflow.figures import FIGURES, draw, write
 from swflow.files.query import query
+from swflow.files.tables import write_workload
 from swflow.jobs.machine import Machine
-from swflow.jobs.table import Workload, write_workload
+from swflow.jobs.table import Workload
 from swflow.report import CSV_TABLES, read_figures, write_report
 from swflow.report.tables import TABLES
 from swflow.scheduling.scheduler import Scheduler

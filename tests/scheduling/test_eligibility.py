@@ -14,8 +14,9 @@ import naive
 from helpers.kernels import owners_of_columns, simulate_arrays
 from helpers.workloads import arrays
 from swflow.errors import SwflowError
+from swflow.files.tables import read_workload, write_workload
 from swflow.jobs.machine import Machine
-from swflow.jobs.table import Workload, read_workload, write_workload
+from swflow.jobs.table import Workload
 from swflow.scheduling.orders.vocabulary import ORDERS as NAMED
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate

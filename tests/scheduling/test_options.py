@@ -240,7 +240,7 @@ def test_the_time_of_a_run_is_without_compiling(monkeypatch) -> None:
     monkeypatch.setattr(kernel.Kernel, "_loaded", slowly)
     fresh = Fresh(general.function, general.hooks)
     monkeypatch.setattr(solve, "kernel_with", lambda model, accounting: fresh)
-    monkeypatch.setattr("swflow.studies.runs.time.perf_counter", lambda: clock[0])
+    monkeypatch.setattr("swflow.scheduling.simulate.time.perf_counter", lambda: clock[0])
     assert run(Workload(jobs, Machine.of(8), "long"), Scheduler(backfill="easy")).seconds == 3
     assert clock[0] >= 103
 

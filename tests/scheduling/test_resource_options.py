@@ -7,9 +7,10 @@ import pytest
 
 from helpers.cli import call
 from swflow.errors import SwflowError
+from swflow.files.tables import read_workload, write_workload
 from swflow.jobs.machine import Machine
-from swflow.jobs.table import Workload, read_workload, write_workload
-from swflow.scheduling.problem import columns_needed, prepare
+from swflow.jobs.table import Workload
+from swflow.scheduling.prepare import columns_needed, prepare
 from swflow.scheduling.scheduler import Scheduler
 from swflow.workload.steps.set_machine import with_machine
 

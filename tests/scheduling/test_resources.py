@@ -16,9 +16,11 @@ import naive
 from helpers.kernels import owners_of_columns, simulate_arrays
 from helpers.workloads import BACKFILLS, ORDERS, random_jobs, random_windows
 from swflow.errors import SwflowError
+from swflow.files.tables import read_workload, write_workload
 from swflow.jobs.machine import Machine
-from swflow.jobs.table import Workload, read_workload, write_workload
-from swflow.scheduling.problem import Shapes, prepare
+from swflow.jobs.table import Workload
+from swflow.scheduling.prepare import prepare
+from swflow.scheduling.problem import Shapes
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
 from swflow.scheduling.state.accounts import UNLIMITED

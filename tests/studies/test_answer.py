@@ -15,6 +15,7 @@ import swflow
 from helpers.cli import call
 from helpers.site_log import PARTITIONS, easy, site_log
 from swflow.analysis.fidelity import Trust, trust_of
+from swflow.jobs.header import Header
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import SWF_FIELDS, Workload
 from swflow.log.imported import write_log
@@ -371,7 +372,7 @@ def test_a_log_without_recorded_waits_or_with_one_partition_is_one_machine(tmp_p
     log = import_sacct(str(path), Site())
     assert site_options(log.partitions) == {"order": "fcfs", "backfill": "easy"}
     silent = log.fields.with_columns(wait_time=None)
-    assert partitions_of(silent, {}) == []
+    assert partitions_of(silent, Header()) == []
 
 
 def test_a_guessed_machine_is_marked_and_a_next_step_shows_how_to_state_it(accounting):

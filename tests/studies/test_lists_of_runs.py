@@ -10,9 +10,9 @@ from swflow.database.inputs import read_plan
 from swflow.database.load import load, write_verdicts
 from swflow.errors import SwflowError
 from swflow.files.query import query
+from swflow.files.tables import write_workload
 from swflow.jobs.machine import Machine
 from swflow.jobs.randomness import generator
-from swflow.jobs.table import write_workload
 from swflow.log.catalogue import Log, is_at_hand, reach
 from swflow.log.swf import write_swf
 from swflow.studies.runs import RUNS, simulate_all

@@ -20,8 +20,9 @@ from swflow.database.load import load
 from swflow.errors import SwflowError
 from swflow.files.query import query
 from swflow.files.store import STORE, Store
+from swflow.files.tables import read_metadata, write_table, write_workload
 from swflow.jobs.machine import Machine
-from swflow.jobs.table import Workload, read_metadata, write_table, write_workload
+from swflow.jobs.table import Workload
 from swflow.scheduling.scheduler import Scheduler
 from swflow.studies.runs import runs_in, simulate_all
 from swflow.workload.clean import open_workload
@@ -55,7 +56,7 @@ def test_database_holds_every_run_once_and_joins(tmp_path, runs):
 
 
 def test_runs_that_are_inserted_together_keep_their_order(tmp_path, monkeypatch):
-    from swflow.jobs import table as tables
+    from swflow.files import tables
 
     sources = write_workloads(tmp_path, 3)
     wider = pl.read_parquet(sources[1]).with_columns(memory_bandwidth=pl.lit(1.5))
@@ -87,7 +88,7 @@ def test_runs_that_are_inserted_together_keep_their_order(tmp_path, monkeypatch)
 @pytest.mark.slow
 def test_processes_and_reading_runs_one_by_one_change_no_comparison(tmp_path, monkeypatch):
     from swflow.database import load as module
-    from swflow.jobs import table as tables
+    from swflow.files import tables
 
     for number, source in enumerate(write_workloads(tmp_path, 2)):
         workload, job = open_workload(source), pl.col("job_id")

@@ -4,6 +4,7 @@ import polars as pl
 import pytest
 
 from swflow.errors import SwflowError
+from swflow.jobs.header import Header
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
 from swflow.log.site import Partition, partitions_of
@@ -84,9 +85,9 @@ def test_a_stated_size_below_the_recorded_use_is_a_doubt():
         "submit_time": [0.0, 0.0], "wait_time": [0.0, 0.0], "run_time": [60.0] * 2, "requested_time": [60.0] * 2,
         "processors": [8, 4], "partition_id": [1, 1],
     })  # fmt: skip
-    (partition,) = partitions_of(jobs, {"Partition": ["1 cpu"]}, {"cpu": 8})
+    (partition,) = partitions_of(jobs, Header({"Partition": ["1 cpu"]}), {"cpu": 8})
     assert partition.doubts == [
         "Partition cpu: 8 processors are stated, but up to 12 were in use at once by the recorded times, so the "
         "simulated waits are too long; correct --partition cpu=N."
     ]
-    assert partitions_of(jobs, {"Partition": ["1 cpu"]}, {"cpu": 12})[0].doubts == []
+    assert partitions_of(jobs, Header({"Partition": ["1 cpu"]}), {"cpu": 12})[0].doubts == []

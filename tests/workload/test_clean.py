@@ -6,9 +6,10 @@ import polars as pl
 import pytest
 
 from swflow.errors import SwflowError
+from swflow.files.tables import read_workload, write_workload
 from swflow.jobs.conditions import condition
 from swflow.jobs.machine import Machine
-from swflow.jobs.table import JOB_COLUMNS, SWF_FIELDS, Workload, read_workload, write_workload
+from swflow.jobs.table import JOB_COLUMNS, SWF_FIELDS, Workload
 from swflow.workload.clean import clean, clean_log
 from swflow.workload.steps.select import select
 

@@ -3,8 +3,9 @@
 import polars as pl
 
 from helpers.cli import call
+from swflow.files.tables import read_workload
 from swflow.jobs.machine import Machine
-from swflow.jobs.table import SWF_FIELDS, read_workload
+from swflow.jobs.table import SWF_FIELDS
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
 from swflow.workload.clean import LOST_DEPENDENCIES, clean

@@ -5,8 +5,9 @@ import pytest
 
 from helpers.cli import call
 from swflow.errors import SwflowError
+from swflow.files.tables import read_workload
 from swflow.jobs.machine import Machine
-from swflow.jobs.table import Workload, read_workload
+from swflow.jobs.table import Workload
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
 from swflow.workload.steps.intensify import intensify

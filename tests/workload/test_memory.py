@@ -10,9 +10,10 @@ import yaml
 
 from helpers.cli import call
 from swflow.errors import SwflowError
+from swflow.files.tables import read_workload
 from swflow.jobs.machine import Machine
 from swflow.jobs.randomness import uniform_per_job
-from swflow.jobs.table import Workload, read_workload
+from swflow.jobs.table import Workload
 from swflow.studies.plan import command_options
 from swflow.workload.clean import clean_log
 from swflow.workload.models.fit_measures import kolmogorov_smirnov

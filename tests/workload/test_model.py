@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 
 from swflow.cli import main
 from swflow.errors import SwflowError
+from swflow.files.tables import read_workload, write_workload
+from swflow.jobs.header import Header
 from swflow.jobs.machine import Machine
 from swflow.jobs.randomness import generator, step_generator
-from swflow.jobs.table import JOB_COLUMNS, Workload, read_workload, write_workload
+from swflow.jobs.table import JOB_COLUMNS, Workload
 from swflow.workload.clean import clean_log
 from swflow.workload.models.arrivals import (
     SECONDS_A_DAY,
@@ -301,7 +303,7 @@ def test_the_daily_cycle_has_the_days_and_the_rate_of_the_log():
     seconds = np.sort(rng.integers(0, 60 * SECONDS_A_DAY, 200_000)).astype(float)
     hour = seconds % SECONDS_A_DAY / 3600
     busy = seconds[rng.random(200_000) < np.where((hour >= 9) & (hour < 17), 0.5, 0.1)]
-    cycle = fit_daily_cycle(busy, {})
+    cycle = fit_daily_cycle(busy, Header())
     assert cycle.gap_shape == pytest.approx(1, abs=0.1)
     drawn = cycle.sample(len(busy), np.random.default_rng(2))
     assert (np.diff(drawn) >= 0).all()
@@ -314,7 +316,7 @@ def test_the_daily_cycle_has_the_days_and_the_rate_of_the_log():
 
 def test_the_cycle_uses_the_local_time_of_the_site():
     header = {"UnixStartTime": ["0"], "TimeZoneString": ["US/Pacific"]}  # a Wednesday, 16:00 local time
-    cycle = fit_daily_cycle(np.arange(0, 7 * 86400.0, 86400.0), header)
+    cycle = fit_daily_cycle(np.arange(0, 7 * 86400.0, 86400.0), Header(header))
     assert int(cycle.half_hours.argmax()) == 32
     assert cycle.clock == 2 * SECONDS_A_DAY + 16 * 3600
 

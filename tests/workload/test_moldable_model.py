@@ -12,9 +12,10 @@ from swflow.database.load import load
 from swflow.errors import SwflowError
 from swflow.figures import draw, write
 from swflow.files.query import query
+from swflow.files.tables import write_workload
 from swflow.jobs.machine import Machine
 from swflow.jobs.randomness import generator
-from swflow.jobs.table import Workload, write_workload
+from swflow.jobs.table import Workload
 from swflow.scheduling.reference_schedule import conventions
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate

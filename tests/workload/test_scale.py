@@ -14,9 +14,10 @@ from swflow.database.load import load
 from swflow.errors import SwflowError
 from swflow.figures import draw_sweep
 from swflow.files.query import query
+from swflow.files.tables import read_workload, write_workload
 from swflow.jobs.machine import Machine
 from swflow.jobs.randomness import generator, step_generator
-from swflow.jobs.table import Workload, read_workload, write_workload
+from swflow.jobs.table import Workload
 from swflow.log.swf import write_swf
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate

@@ -12,7 +12,6 @@ from scipy.stats import kendalltau
 
 from swflow.errors import SwflowError
 from swflow.jobs.table import Workload
-from swflow.log.imported import names_of
 from swflow.log.site import CLUSTERS
 from swflow.scheduling.scheduler import LOG, Scheduler
 from swflow.scheduling.simulate import simulate
@@ -220,6 +219,6 @@ def _parts(held: pl.DataFrame, workload: Workload) -> Iterator[tuple[str, str, p
     for kind, column in (("partition", "partition_id"), ("qos", "queue_id")):
         if column not in held.columns or held[column].n_unique() < 2:
             continue
-        names = names_of(workload.header, column)
+        names = workload.header.names_of(column)
         for (number,), some in sorted(held.drop_nulls(column).group_by(column), key=lambda one: one[0]):
             yield kind, names.get(number, str(number)), some

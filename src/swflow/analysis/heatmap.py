@@ -11,8 +11,8 @@ import polars as pl
 from numpy.typing import ArrayLike
 
 from swflow.errors import SwflowError
-from swflow.jobs import table as tables
-from swflow.jobs.table import height_of, read_columns
+from swflow.files import tables
+from swflow.files.tables import height_of, read_columns
 
 #: Measures that a heatmap can show against the load.
 HEATMAP_MEASURES = ("slowdown", "response_time", "wait_time")

@@ -1,13 +1,11 @@
 """Load that each job experiences between its submission and its end, without and with the backlog of the queue."""
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import polars as pl
 
-from swflow.compiled.kernel import Handle, Kernel
 from swflow.errors import SwflowError
-from swflow.jobs.busy import places_in_order, sealed
 from swflow.jobs.table import END_OF_TIME
 
 
@@ -62,56 +60,32 @@ def loads_of(outcomes: pl.DataFrame, machine: int) -> Loads:
         if values.size and not (values.min() >= -END_OF_TIME and values.max() <= END_OF_TIME):
             place = int(np.argmax(~(np.abs(values) <= END_OF_TIME)))
             raise SwflowError(f"load: job {place}: the {name} is {values[place]:g}; expected at most {END_OF_TIME:.3g}")
-    times = sealed(submit, np.float64), sealed(end, np.float64)
-    by_submit, by_end = places_in_order(submit), places_in_order(end)
-
-    def over_stay(counted_from: np.ndarray, by_begin: np.ndarray) -> tuple[np.ndarray, int]:
-        """Return each job's mean share of the machine in use by jobs from ``counted_from`` to end, and the peak use."""
-        load, low = np.empty(submit.size), np.empty(submit.size)
-        begin, whole = sealed(counted_from, np.float64), sealed(processors, np.int64)
-        stays = _Stays(times[0], begin, times[1], by_submit, by_begin, by_end, whole, load, low)
-        return load, _SWEEP(Handle([stays]), machine)
-
-    load, peak = over_stay(start, places_in_order(start))
-    backlog_load, _ = over_stay(submit, by_submit)
-    return Loads(load, backlog_load, peak)
-
-
-class _Stays(NamedTuple):
-    """
-    The times of all jobs (s), and their loads.
-
-    ``by_submit``, ``by_begin`` and ``by_end`` are the indices that sort the jobs by submission, by the time at which
-    they start to count, and by end; empty if the jobs are already sorted. Between a job's submission and its end,
-    ``load`` and ``low`` store the high-order and low-order parts of the processor-seconds at the submission.
-    """
-
-    submit: np.ndarray
-    begin: np.ndarray
-    end: np.ndarray
-    by_submit: np.ndarray
-    by_begin: np.ndarray
-    by_end: np.ndarray
-    processors: np.ndarray
-    load: np.ndarray
-    low: np.ndarray
+    submit, start, end = (times.astype(np.float64) for times in (submit, start, end))
+    if not submit.size:
+        return Loads(np.empty(0), np.empty(0), 0)
+    running, present = (_Demand.of(begin, end, processors, submit.min()) for begin in (start, submit))
+    peak = int(running.level.max())
+    return Loads(running.over(submit, end, machine), present.over(submit, end, machine), peak)
 
 
 # A number in twice the precision of a float64 is the unevaluated sum of two, (high, low): T. J. Dekker, "A
 # floating-point technique for extending the available precision", Numerische Mathematik 18, 1971.
 
+#: A float64, or an array of them.
+Values = TypeVar("Values", float, np.ndarray)
+
 #: The factor that splits a float64 into two halves of 26 bits.
 _SPLITTER = 2.0**27 + 1
 
 
-def _exact_sum(a: float, b: float) -> tuple[float, float]:
+def _exact_sum(a: Values, b: Values) -> tuple[Values, Values]:
     """Return ``a + b`` as (high, low), without error."""
     high = a + b
     of_b = high - a
     return high, (a - (high - of_b)) + (b - of_b)
 
 
-def _exact_product(a: float, b: float) -> tuple[float, float]:
+def _exact_product(a: Values, b: Values) -> tuple[Values, Values]:
     """Return ``a * b`` as (high, low), without error."""
     high = a * b
     scaled = _SPLITTER * a
@@ -123,81 +97,57 @@ def _exact_product(a: float, b: float) -> tuple[float, float]:
     return high, ((a_high * b_high - high) + a_high * b_low + a_low * b_high) + a_low * b_low
 
 
-def _add_area(high: float, low: float, level: int, since: float, now: float) -> tuple[float, float]:
-    """Return the processor-seconds after ``level`` processors were busy from ``since`` to ``now``."""
-    length, length_low = _exact_sum(now, -since)
-    more, more_low = _exact_product(float(level), length)
-    total, total_low = _exact_sum(high, more)
-    return _exact_sum(total, total_low + (low + (more_low + level * length_low)))
+def _areas(level: np.ndarray, since: np.ndarray, until: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the processor-seconds of intervals in which ``level`` processors are in use, as (high, low)."""
+    length, length_low = _exact_sum(until, -since)
+    area, area_low = _exact_product(level, length)
+    return area, area_low + level * length_low
 
 
-def _share_of_machine(
-    high: float, low: float, before: float, before_low: float, submit: float, end: float, machine: int
-) -> float:
-    """Return the processor-seconds between submission and end as a share of the whole machine, rounded once."""
-    used, used_low = _exact_sum(high, -before)
-    used, used_low = _exact_sum(used, used_low + (low - before_low))
-    stay, stay_low = _exact_sum(end, -submit)
-    whole, whole_low = _exact_product(stay, float(machine))
-    whole_low += stay_low * machine
-    quotient = used / whole
-    covered, covered_low = _exact_product(quotient, whole)
-    left = ((used - covered) - covered_low) + (used_low - quotient * whole_low)
-    return quotient + left / whole
+class _Demand(NamedTuple):
+    """Processors in use over time: the times at which the number changes, the number, and the area before each time."""
 
+    time: np.ndarray  # ascending, and before all submissions
+    level: np.ndarray  # float64: processors from this time on
+    area: np.ndarray  # processor-seconds before this time, with `low` in twice the precision
+    low: np.ndarray
 
-def _sweep(stays: _Stays, machine: int) -> int:
-    """Process all submissions, starts and ends in order of time; return the largest number of busy processors."""
-    submit, begin, end, processors = stays.submit, stays.begin, stays.end, stays.processors
-    load, load_low = stays.load, stays.low
-    by_submit, by_begin, by_end = stays.by_submit, stays.by_begin, stays.by_end
-    jobs = submit.size
-    submitted = begun = ended = 0
-    level = peak = 0
-    area = area_low = 0.0
-    last = 0.0  # the last change of the level
-    while submitted < jobs or ended < jobs:
-        next_submit = next_begin = next_end = np.inf
-        if submitted < jobs:
-            next_submit = submit[by_submit[submitted] if by_submit.size else submitted]
-        if begun < jobs:
-            next_begin = begin[by_begin[begun] if by_begin.size else begun]
-        if ended < jobs:
-            next_end = end[by_end[ended] if by_end.size else ended]
-        now = min(next_submit, next_begin, next_end)
-        if next_begin == now or next_end == now:
-            area, area_low = _add_area(area, area_low, level, last, now)
-            last = now
-            while begun < jobs:
-                job = by_begin[begun] if by_begin.size else begun
-                if begin[job] != now:
-                    break
-                level += processors[job]
-                begun += 1
-            first = ended
-            while ended < jobs:
-                job = by_end[ended] if by_end.size else ended
-                if end[job] != now:
-                    break
-                level -= processors[job]
-                ended += 1
-            peak = max(peak, level)
-            for place in range(first, ended):
-                job = by_end[place] if by_end.size else place
-                if end[job] > submit[job]:
-                    load[job] = _share_of_machine(
-                        area, area_low, load[job], load_low[job], submit[job], end[job], machine
-                    )
-        while submitted < jobs:
-            job = by_submit[submitted] if by_submit.size else submitted
-            if submit[job] != now:
-                break
-            if end[job] > submit[job]:
-                load[job], load_low[job] = _add_area(area, area_low, level, last, now)
-            else:
-                load[job] = level / machine
-            submitted += 1
-    return peak
+    @classmethod
+    def of(cls, begin: np.ndarray, end: np.ndarray, processors: np.ndarray, first: float) -> "_Demand":
+        """Return the demand of jobs that count from ``begin`` to ``end``; ``first`` is the first submission."""
+        changes = np.concatenate([begin, end])
+        order = np.argsort(changes, kind="stable")
+        time = np.append(min(first, changes[order[0]]), changes[order])
+        level = np.append(0, np.cumsum(np.concatenate([processors, -processors])[order])).astype(np.float64)
+        last = np.append(time[1:] > time[:-1], True)  # the last of the changes at one instant
+        time, level = time[last], level[last]
+        part, low = _areas(level[:-1], time[:-1], time[1:])
+        # The error of each addition is known and added to the low parts (T. Ogita, S. M. Rump, S. Oishi, "Accurate sum
+        # and dot product", SIAM Journal on Scientific Computing 26(6), 2005).
+        area = np.append(0.0, np.cumsum(part))
+        _, error = _exact_sum(area[:-1], part)
+        return cls(time, level, area, np.append(0.0, np.cumsum(low + error)))
 
+    def until(self, time: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the processor-seconds up to each time, as (high, low)."""
+        state = np.searchsorted(self.time, time, side="right") - 1
+        part, low = _areas(self.level[state], self.time[state], time)
+        area, error = _exact_sum(self.area[state], part)
+        return _exact_sum(area, error + (self.low[state] + low))
 
-_SWEEP = Kernel(_sweep)
+    def over(self, submit: np.ndarray, end: np.ndarray, machine: int) -> np.ndarray:
+        """Return the mean level from each submission to the end as a share of the machine, rounded once."""
+        before, before_low = self.until(submit)
+        used, used_low = self.until(end)
+        used, error = _exact_sum(used, -before)
+        used, used_low = _exact_sum(used, error + (used_low - before_low))
+        stay, stay_low = _exact_sum(end, -submit)
+        whole, whole_low = _exact_product(stay, np.full(stay.size, float(machine)))
+        whole_low += stay_low * machine
+        at_once = self.level[np.searchsorted(self.time, submit, side="right") - 1] / machine
+        stays = end > submit
+        whole = np.where(stays, whole, 1.0)
+        quotient = used / whole
+        covered, covered_low = _exact_product(quotient, whole)
+        left = ((used - covered) - covered_low) + (used_low - quotient * whole_low)
+        return np.where(stays, quotient + left / whole, at_once)

@@ -9,8 +9,8 @@ import polars as pl
 
 from swflow.analysis.heatmap import ABOVE_1
 from swflow.errors import SwflowError
+from swflow.files.tables import MOST_AT_ONCE
 from swflow.jobs.busy import use_of
-from swflow.jobs.table import MOST_AT_ONCE
 
 #: Columns summarized by mean, median and 95th percentile.
 MEASURES = ("wait_time", "response_time", "slowdown", "bounded_slowdown")

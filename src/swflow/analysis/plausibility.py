@@ -1,7 +1,7 @@
 """Plausibility checks of a log: compare it with its machine and check its internal consistency."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,11 +13,10 @@ from swflow.errors import SwflowError
 from swflow.jobs import table as tables
 from swflow.jobs.busy import Use, use_of
 from swflow.jobs.eligible import waits
+from swflow.jobs.header import Header
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
-from swflow.log.imported import names_of
 from swflow.log.site import RESOURCES
-from swflow.log.swf import header_number
 
 #: From most to least severe: impossible values, values that make results doubtful, information.
 SEVERITIES = ("error", "warning", "note")
@@ -60,12 +59,12 @@ class _Log:
 
     jobs: pl.DataFrame
     machine: Machine
-    header: Mapping[str, list[str]]
+    header: Header
     whole: bool
 
     def moment(self, seconds: float | None) -> datetime | None:
         """Return a time of the log as a date and time."""
-        start = header_number(self.header, "UnixStartTime")
+        start = self.header.start
         if start is None or seconds is None:
             return None
         try:
@@ -80,7 +79,7 @@ class _Log:
 
     def name(self, column: str, number: int) -> str:
         """Return the name of a user, group or queue, with its number."""
-        name = names_of(self.header, column).get(number)
+        name = self.header.names_of(column).get(number)
         return f"{name} ({number})" if name else str(number)
 
     def finding(self, check: str, severity: str, message: str, chosen: pl.DataFrame | None = None) -> Finding:
@@ -304,8 +303,8 @@ def _likely_causes(log: _Log, ran: pl.DataFrame, peak: int, share: float) -> str
             f"{len(parts)} partitions, each of which stays within the machine: are they separate machines, and "
             "is the stated size that of one?"
         )
-    nodes = header_number(log.header, "MaxNodes")
-    if nodes == machine and header_number(log.header, "MaxProcs") is None:
+    nodes = log.header.number("MaxNodes")
+    if nodes == machine and log.header.number("MaxProcs") is None:
         causes.append(
             "the machine's size may be in nodes, the jobs' in processors (MaxProcs is missing or is MaxNodes)"
         )

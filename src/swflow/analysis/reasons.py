@@ -7,20 +7,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from swflow.analysis.waiting import NO_LIMIT, Waiting, divide
+from swflow.analysis.wait_parts import REASONS
 from swflow.errors import SwflowError, UnsupportedError
 from swflow.jobs.table import Workload
-from swflow.scheduling.problem import Machine, Problem, prepare
+from swflow.scheduling.prepare import prepare
+from swflow.scheduling.problem import Machine, Problem
 from swflow.scheduling.scheduler import LOG, Scheduler
-
-#: The parts of a wait, in the order in which a second is given to the first that applies.
-PARTS = ("eligibility", "limit", "room", "order", "latency")
-
-#: The parts of ``room``; the rest of it is that running jobs leave too few processors or units of a resource.
-OF_ROOM = ("fragmentation", "drain")
-
-#: The columns of the table besides ``job_id``.
-REASONS = ("eligibility", "limit", "room", "fragmentation", "drain", "order", "latency")
+from swflow.scheduling.waits.divide import NO_LIMIT, Waiting, divide
 
 #: The allocations for which processors have numbers, and the one whose jobs need consecutive ones.
 _NUMBERED = frozenset({"first-fit", "longest-idle", "first-contiguous"})

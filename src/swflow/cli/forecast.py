@@ -78,6 +78,7 @@ def forecast(
         return
     from swflow.forecast import forecaster as fitting
     from swflow.forecast.cases import WEEK
+    from swflow.forecast.stored import cached
     from swflow.forecast.words import coverage, parse_limit, sentences, table
 
     if (processors is None) != (time_limit is None):
@@ -94,7 +95,7 @@ def forecast(
             simulator = _simulator(source, machine, method, scheduler, cases, span)
             return fitting.fit(cases, progress=partial(tracked, "fit"), method=method, simulator=simulator, **state)
 
-    found = fitting.cached(log, make, machine, at, method, scheduler)
+    found = cached(log, make, machine, at, method, scheduler)
     if queue is not None:
         from swflow.forecast.squeue import read_squeue
 
@@ -153,15 +154,15 @@ def _moment(source: Path, at: str | None) -> float:
     except ValueError:
         pass
     from swflow.forecast.polls import is_polls
-    from swflow.log.swf import seconds_since_start
+    from swflow.jobs.header import Header
     from swflow.values import day_or_moment
 
     moment = day_or_moment(at, "--at")
     if is_polls(source):
-        return seconds_since_start({"UnixStartTime": ["0"]}, moment)
+        return Header({"UnixStartTime": ["0"]}).seconds_since_start(moment)
     from swflow.workload.clean import open_workload
 
-    return seconds_since_start(open_workload(source).header, moment)
+    return open_workload(source).header.seconds_since_start(moment)
 
 
 def _simulator(
@@ -202,10 +203,10 @@ def _evaluate(
     scheduler: str | None,
 ) -> None:
     """Evaluate forecasts of the last weeks of a log, and print and write their scores."""
+    from swflow.files.tables import write_table
     from swflow.forecast.cases import WEEK
     from swflow.forecast.evaluation import WARM_UP, last_weeks, summary, walk_forward
     from swflow.forecast.forecaster import read_cases
-    from swflow.jobs.table import write_table
 
     if not 0 < weeks <= 1000:
         raise SwflowError(f"--weeks: {weeks:g}; expected a number above 0")

@@ -121,7 +121,8 @@ def _site(
 @contextlib.contextmanager
 def as_log(path: Path, processors: int | None = None, sizes: Mapping[str, int] | None = None) -> Iterator[Path]:
     """Yield the path of a log; Slurm accounting data is first imported into a temporary folder."""
-    from swflow.log.importers.sacct import import_sacct, is_accounting
+    from swflow.log.importers.sacct import import_sacct
+    from swflow.log.recognise import is_accounting
 
     if path.suffix == ".parquet" or not is_accounting(path):
         yield path
@@ -282,7 +283,7 @@ def import_site(
     usage: The output of `sshare -a -l -P` when the log begins: the usage with which fair share begins (default: 0).
     """
     from swflow.files.atomic import write_text
-    from swflow.log.slurm.site_file import read_site, site_yaml
+    from swflow.sites.slurm_site import read_site, site_yaml
 
     check_ending(output, ".yaml", ".yml")
     site = read_site(conf, qos=qos, associations=associations, reservations=reservations, usage=usage)

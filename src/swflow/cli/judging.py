@@ -37,7 +37,7 @@ def bound(
     from swflow.analysis.bounds import bounds, gaps
     from swflow.analysis.metrics import metrics
     from swflow.files.atomic import file_digest, write_text
-    from swflow.jobs.table import write_table
+    from swflow.files.tables import write_table
     from swflow.workload.clean import open_workload
 
     if output is not None:
@@ -70,7 +70,8 @@ def _outcomes(path: Path, source: Any) -> Any:
     import polars as pl
 
     from swflow.files.parquet import read_parquet
-    from swflow.jobs.table import check_columns, read_metadata
+    from swflow.files.tables import read_metadata
+    from swflow.jobs.table import check_columns
 
     notes = read_metadata(path) if path.is_file() else {}
     if notes.get("kind") != "run":

@@ -235,7 +235,7 @@ def _simulate_all(
 ) -> None:
     """Simulate named schedulers, or those of a plan, and write the runs to a folder, or to one per workload."""
     from swflow.files.store import Store
-    from swflow.jobs.table import read_metadata
+    from swflow.files.tables import read_metadata
     from swflow.studies.runs import read_simulations, simulate_all
 
     if output.suffix in (".parquet", ".csv", ".swf", ".gz"):

@@ -105,7 +105,7 @@ def write(workload: Any, output: Path) -> None:
     """Write a workload as Parquet or as SWF."""
     check_ending(output, ".parquet", ".swf", ".swf.gz")
     if output.suffix == ".parquet":
-        from swflow.jobs.table import write_workload
+        from swflow.files.tables import write_workload
 
         write_workload(workload, output)
     else:

@@ -59,7 +59,7 @@ def why(
         repeatable.
     output: Write the reasons of every job to this file: .parquet or .csv.
     """
-    from swflow.analysis.reasons import REASONS
+    from swflow.analysis.wait_parts import REASONS
     from swflow.studies.site_scheduler import SiteModel
     from swflow.studies.why import GROUPS, MOST_GROUPS, rows_of
     from swflow.workload.clean import open_workload
@@ -110,7 +110,7 @@ def _of_schedulers(site: "SiteModel", texts: list[str], limits: list[str]) -> "l
 
 def _conditions(site: "SiteModel", limits: list[str]) -> "Scheduler | None":
     """Return the conditions of the recorded schedule: the site's partitions and resources, and the given limits."""
-    from swflow.scheduling.problem import prepare
+    from swflow.scheduling.prepare import prepare
     from swflow.scheduling.scheduler import Scheduler
     from swflow.studies.site_scheduler import read_limits
 
@@ -135,7 +135,7 @@ def _of_runs(workload: "Workload", log: Path, paths: list[Path]) -> "list[Why]":
     import polars as pl
 
     from swflow.files.atomic import file_digest
-    from swflow.jobs.table import read_metadata
+    from swflow.files.tables import read_metadata
     from swflow.scheduling.scheduler import Scheduler
     from swflow.studies.runs import runs_in
     from swflow.studies.why import why as divided
@@ -161,7 +161,7 @@ def _of_runs(workload: "Workload", log: Path, paths: list[Path]) -> "list[Why]":
 def _write(found: "list[Why]", log: Path, output: Path) -> None:
     """Write the reasons of every job."""
     from swflow.files.atomic import file_digest, write_text
-    from swflow.jobs.table import write_table
+    from swflow.files.tables import write_table
     from swflow.studies.why import as_table
 
     if output.suffix == ".csv":

@@ -21,12 +21,13 @@ from swflow.compiled.source import (
     plain_argument,
     record,
     register_formula,
+    sealed,
 )
 from swflow.files.cache import read_cached, trim, write_cached
 
 __all__ = [
     "Callback", "Handle", "Kernel", "call_formula", "compiled_as", "interpreted", "part_of", "record",
-    "seconds_lost",
+    "sealed", "seconds_lost",
 ]  # fmt: skip
 
 

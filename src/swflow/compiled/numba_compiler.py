@@ -11,6 +11,7 @@ from llvmlite import binding as llvm
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
+from numba.core.errors import TypingError
 from numba.core.typing.templates import AttributeTemplate
 from numba.extending import infer_getattr, intrinsic, lower_getattr_generic, models, overload, register_model
 from numba.np.arrayobj import populate_array
@@ -187,7 +188,9 @@ def _select_part(parts: Any, index: Any) -> Callable[[Any, int], Any]:
 
 @intrinsic
 def formula_call(typing_context: Any, address: Any, numbers: Any) -> Any:
-    """Call a C function of floats by its address."""
+    """Call a C function of floats, which are a tuple or a named tuple, by its address."""
+    if any(number != types.float64 for number in numbers):
+        raise TypingError("the arguments of a formula are floats")
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         number = ir.DoubleType()
@@ -195,7 +198,7 @@ def formula_call(typing_context: Any, address: Any, numbers: Any) -> Any:
         callback = builder.inttoptr(values[0], kind.as_pointer())
         return builder.call(callback, cgutils.unpack_tuple(builder, values[1]))
 
-    return types.float64(types.int64, types.UniTuple(types.float64, len(numbers))), generate
+    return types.float64(types.int64, numbers), generate
 
 
 def _of_word(name: str) -> Any:

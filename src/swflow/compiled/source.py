@@ -32,6 +32,13 @@ def record(floats: str, integers: str) -> np.dtype:
     return np.dtype([(name, np.float64) for name in floats.split()] + [(name, np.int64) for name in integers.split()])
 
 
+def sealed(values: np.ndarray, dtype: type | None = None) -> np.ndarray:
+    """Return a read-only view. Kernels then compile once, for writable and read-only arrays alike."""
+    view: np.ndarray = np.ascontiguousarray(values, dtype).view()
+    view.flags.writeable = False
+    return view
+
+
 class Linker:
     """
     Copies of functions in which the global names of functions refer to replacements.

@@ -17,8 +17,8 @@ from swflow.analysis.multiple_testing import columns_of, correct, family_of
 from swflow.analysis.resampling import Distribution, Resampled, Weeks, by_weeks, distribution_of, mean_of
 from swflow.database.inputs import Run
 from swflow.database.schema import Rows
-from swflow.jobs import table as tables
-from swflow.jobs.table import read_columns
+from swflow.files import tables
+from swflow.files.tables import read_columns
 from swflow.names import log_of, recipe_of, replicate_of, worth_comparing
 
 

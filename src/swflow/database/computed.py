@@ -2,7 +2,7 @@
 
 import itertools
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from itertools import groupby
 from pathlib import Path
@@ -18,9 +18,10 @@ from swflow.database.comparisons import compare_runs, pairs_to_compare
 from swflow.database.inputs import Inputs, Run, Update
 from swflow.database.schema import Rows
 from swflow.errors import SwflowError
-from swflow.jobs.table import Workload, check_columns, read_columns, read_metadata
+from swflow.files.tables import read_columns, read_metadata
+from swflow.jobs.header import Header
+from swflow.jobs.table import Workload, check_columns
 from swflow.log.imported import is_log_table, names_in, names_of_jobs
-from swflow.log.swf import header_number
 from swflow.names import recipe_of, replicate_of
 from swflow.scheduling.scheduler import LOG
 from swflow.workload.clean import open_workload
@@ -108,7 +109,7 @@ def _workload_row(name: str, workload: Workload) -> dict[str, object]:
         "capacities": json.dumps(machine.capacities) if machine.capacities else None,
         "first_submit_time": jobs["submit_time"].min(),
         "last_submit_time": jobs["submit_time"].max(),
-        "unix_start_time": header_number(workload.header, "UnixStartTime"),
+        "unix_start_time": workload.header.start,
         **{column: "; ".join(workload.header.get(key, ())) or None for column, key in named.items()},
     }
 
@@ -140,11 +141,11 @@ def _fairness(source: Path, runs_of: Iterable[Run]) -> pl.DataFrame:
     return pl.concat(found, how="vertical_relaxed") if found else pl.DataFrame()
 
 
-def _owners(file: Path) -> tuple[pl.DataFrame, Mapping[str, list[str]]]:
+def _owners(file: Path) -> tuple[pl.DataFrame, Header]:
     """Return the job ownership (user, group) of a workload, and its header."""
     if file.suffix == ".parquet" and not is_log_table(file):
         jobs = read_columns(file, ["job_id", *KINDS.values()])
-        return check_columns(jobs, str(file), ()), read_metadata(file)["header"]
+        return check_columns(jobs, str(file), ()), Header(read_metadata(file)["header"])
     workload = open_workload(file)
     return workload.jobs, workload.header
 

@@ -14,7 +14,8 @@ from swflow.errors import SwflowError
 from swflow.files.atomic import file_digest, read_json
 from swflow.files.fingerprint import fingerprint
 from swflow.files.query import open_database
-from swflow.jobs.table import JOB_COLUMNS, read_metadata
+from swflow.files.tables import read_metadata
+from swflow.jobs.table import JOB_COLUMNS
 from swflow.scheduling.options import Unchecked
 from swflow.studies import runs
 from swflow.studies.runs import Listed

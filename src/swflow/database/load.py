@@ -26,9 +26,9 @@ from swflow.database.inputs import KINDS, Contents, Inputs, Update, planned_upda
 from swflow.database.leaderboard import DIFFERENCES, GAPS, LEADERBOARD
 from swflow.database.schema import FIGURES, KEPT, MEDIANS, TABLES, Rows
 from swflow.errors import SwflowError, reason_of
+from swflow.files import tables
 from swflow.files.atomic import atomic_path, check_output, read_json, write_json, write_text
 from swflow.files.query import connect, fetched, memory_limit, open_database
-from swflow.jobs import table as tables
 from swflow.jobs.table import JOB_COLUMNS
 from swflow.papers import published_tables
 from swflow.papers.claims import check_claims

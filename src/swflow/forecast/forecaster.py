@@ -1,14 +1,9 @@
 """A fitted forecaster: models, calibration and the state of the log at one moment, kept in a cache."""
 
-import dataclasses
-import hashlib
 import math
-import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,6 +17,7 @@ from swflow.forecast.model import Quantiles, calibrated, groups_of
 from swflow.forecast.polls import is_polls, read_polls
 from swflow.forecast.squeue import Queued
 from swflow.forecast.sweep import Request, Sweep, from_log, labels_of, polled, requests_of
+from swflow.jobs.header import Header
 from swflow.jobs.table import Workload, check_recorded
 
 if TYPE_CHECKING:
@@ -33,8 +29,6 @@ FEWEST_WEEKS = 8
 #: Weeks before the moment in which past forecasts calibrate the next ones, and those of which coverage is reported.
 CALIBRATED, REPORTED = 6, 4
 
-#: The folder of the cache that keeps forecasters, and how many it keeps.
-_FOLDER, _KEPT = "forecasts", 20
 
 #: The number of a queue that the log does not have.
 _NO_QUEUE = -1
@@ -257,9 +251,9 @@ def _log_seconds(moment: Any, header: Any) -> float:
     """Return the seconds of a log of a local time, or of a number of seconds since 1970."""
     from datetime import UTC, datetime
 
-    from swflow.log.swf import seconds_since_start
-
-    return seconds_since_start(header, moment if isinstance(moment, datetime) else datetime.fromtimestamp(moment, UTC))
+    return Header.of(header).seconds_since_start(
+        moment if isinstance(moment, datetime) else datetime.fromtimestamp(moment, UTC)
+    )
 
 
 def require_weeks(cases: Cases, now: float, name: str) -> None:
@@ -292,13 +286,11 @@ def read_cases(path: Path, processors: int | None = None, until: float = math.in
 
 def cases_of(workload: Workload, until: float = math.inf) -> tuple[Cases, dict[str, Any]]:
     """Return the cases of a recorded log, and the state for `fit`; see `read_cases`."""
-    from swflow.log.imported import names_of
-
     cases, sweep = from_log(workload, until)
     jobs = workload.jobs.filter(pl.col("submit_time") <= until)
     requests = requests_of(jobs)
     users = {str(one.user): one.user for one in requests if one.user >= 0}
-    users |= {name: number for number, name in names_of(workload.header, "user_id").items()}
+    users |= {name: number for number, name in workload.header.names_of("user_id").items()}
     ids = check_recorded(jobs, workload.name)["job_id"].to_list()
     common = {
         "header": {key: workload.header[key] for key in ("UnixStartTime", "TimeZone", "TimeZoneString")
@@ -311,29 +303,3 @@ def cases_of(workload: Workload, until: float = math.inf) -> tuple[Cases, dict[s
     }  # fmt: skip
     state = {"name": workload.name, "now": min(until, cases.end), "sweep": sweep, "labels": labels_of(workload)}
     return cases, state | {"users": users, "common": common}
-
-
-def cached(path: Path, make: Callable[[], Forecaster], *key: Any) -> Forecaster:
-    """
-    Return the forecaster of a file, from the cache if it was fitted to the same content with the same code.
-
-    The cache is the folder ``forecasts`` of swflow's cache, with the last 20 forecasters. It contains names of users,
-    so that only the user can read it. If it cannot be used, the forecaster is fitted at each call.
-    """
-    from swflow.files.atomic import file_digest
-    from swflow.files.cache import read_cached, trim, write_cached
-    from swflow.files.fingerprint import fingerprint
-    from swflow.forecast.stored import from_bytes, to_bytes
-
-    versions = [sys.version, *map(version, ("lightgbm", "numpy"))]
-    parts = [file_digest(path), fingerprint("forecast"), *versions, *map(str, key)]
-    name = f"{hashlib.blake2b(repr(parts).encode(), digest_size=16).hexdigest()}.npz"
-    stored = read_cached(_FOLDER, name)
-    if stored is not None:
-        with suppress(Exception):  # what cannot be restored is fitted again
-            return dataclasses.replace(from_bytes(stored[1]), name=str(path))
-    found = make()
-    with suppress(TypeError, ValueError, MemoryError):  # a part without a plain form
-        write_cached(_FOLDER, name, "forecaster", to_bytes(found))
-    trim(_FOLDER, most=_KEPT)
-    return found

@@ -15,7 +15,7 @@ from swflow.forecast.sweep import Request, Sweep, requests_of
 from swflow.jobs.machine import Machine
 from swflow.jobs.randomness import generator, uniform_per_job
 from swflow.jobs.table import Workload, check_recorded
-from swflow.scheduling.problem import columns_needed, prepare
+from swflow.scheduling.prepare import columns_needed, prepare
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.solve import solve
 

@@ -1,13 +1,22 @@
 """A forecaster as bytes: JSON, plain arrays and LightGBM's text of its models. Reading them runs no code."""
 
 import dataclasses
+import hashlib
 import io
 import json
+import sys
 from collections import Counter, defaultdict
+from collections.abc import Callable
+from contextlib import suppress
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from swflow.files.atomic import file_digest
+from swflow.files.cache import read_cached, trim, write_cached
+from swflow.files.fingerprint import fingerprint
 from swflow.forecast.cases import Cases, Recent
 from swflow.forecast.forecaster import Forecaster
 from swflow.forecast.model import Quantiles
@@ -18,8 +27,32 @@ from swflow.scheduling.scheduler import Scheduler
 #: The classes whose attributes are stored, by name.
 _CLASSES = {one.__name__: one for one in (Cases, Forecaster, Recent, Request, Simulator, Sweep)}
 
+#: The folder of the cache that keeps forecasters, and how many it keeps.
+_FOLDER, _KEPT = "forecasts", 20
+
 #: The name of the array that has the JSON text.
 _TEXT = "text"
+
+
+def cached(path: Path, make: Callable[[], Forecaster], *key: Any) -> Forecaster:
+    """
+    Return the forecaster of a file, from the cache if it was fitted to the same content with the same code.
+
+    The cache is the folder ``forecasts`` of swflow's cache, with the last 20 forecasters. It contains names of users,
+    so that only the user can read it. If it cannot be used, the forecaster is fitted at each call.
+    """
+    versions = [sys.version, *map(version, ("lightgbm", "numpy"))]
+    parts = [file_digest(path), fingerprint("forecast"), *versions, *map(str, key)]
+    name = f"{hashlib.blake2b(repr(parts).encode(), digest_size=16).hexdigest()}.npz"
+    stored = read_cached(_FOLDER, name)
+    if stored is not None:
+        with suppress(Exception):  # what cannot be restored is fitted again
+            return dataclasses.replace(from_bytes(stored[1]), name=str(path))
+    found = make()
+    with suppress(TypeError, ValueError, MemoryError):  # a part without a plain form
+        write_cached(_FOLDER, name, "forecaster", to_bytes(found))
+    trim(_FOLDER, most=_KEPT)
+    return found
 
 
 def to_bytes(forecaster: Forecaster) -> bytes:

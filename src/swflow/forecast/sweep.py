@@ -12,7 +12,6 @@ import polars as pl
 from swflow.forecast.cases import DAY, WEEK, Cases, Recent
 from swflow.jobs.randomness import generator
 from swflow.jobs.table import Workload, check_recorded
-from swflow.log.swf import header_number
 
 #: Of the jobs that wait at a noon, at most this many become cases.
 MOST_WAITING = 40
@@ -216,12 +215,10 @@ def _keys(request: Request) -> tuple[Any, ...]:
 
 def labels_of(workload: Workload) -> dict[int, str]:
     """Return the names of the queues of requests: partition, queue, both with a slash if a log has several of both."""
-    from swflow.log.imported import names_of
-
     columns = ("partition_id", "queue_id")
     pairs = workload.jobs.select(pl.col(name).fill_null(-1) for name in columns).unique().sort(columns).rows()
     several = [len({pair[place] for pair in pairs}) > 1 for place in (0, 1)]
-    names = [names_of(workload.header, name) for name in columns]
+    names = [workload.header.names_of(name) for name in columns]
     return {
         (one + 1) * _QUEUES + other + 1: "/".join(
             names[place].get(number, "none" if number < 0 else str(number))
@@ -249,7 +246,7 @@ def clock_of(workload: Workload) -> float:
     """Return the seconds after a Monday's midnight at second 0 of the log, in the log's time zone; 0 if unknown."""
     from swflow.workload.models.arrivals import clock_at_start
 
-    return clock_at_start(workload.header) if header_number(workload.header, "UnixStartTime") else 0.0
+    return clock_at_start(workload.header) if workload.header.start else 0.0
 
 
 def from_log(workload: Workload, until: float = math.inf) -> tuple[Cases, Sweep]:

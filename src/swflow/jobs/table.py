@@ -1,21 +1,15 @@
-"""The job table: columns, units and types, the input validation of all kernels, and its Parquet files."""
+"""The job table: columns, units, types, and the input validation of all kernels."""
 
-import json
-import os
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 import polars as pl
 
-from swflow.errors import SwflowError, shown
-from swflow.files.atomic import atomic_path
-from swflow.files.parquet import parquet_metadata, parquet_schema, read_parquet
-from swflow.files.reading import parse_json
+from swflow.errors import SwflowError
+from swflow.jobs.header import Header
 from swflow.jobs.machine import MOST_PROCESSORS, Machine, require_machine
-from swflow.jobs.metadata import check_metadata
 from swflow.names import log_of, steps_of
 from swflow.values import LONGEST_TIME
 
@@ -85,15 +79,6 @@ NEEDED_COLUMNS = ("job_id", "submit_time", "run_time", "processors", "estimate")
 #: Largest time of a schedule, seconds: up to here, the resolution of floats is 0.25 s or better.
 END_OF_TIME = 2.0**51
 
-#: Tables with more rows are read and written part by part: 100 million jobs in all columns take 16 GB.
-MOST_AT_ONCE = 2**22
-
-#: Rows per row group of files that are written part by part.
-ROW_GROUP = 2**17
-
-#: Key of swflow's metadata in a Parquet file.
-METADATA_KEY = "swflow"
-
 
 #: An entry of a workload's history: the ``stage``, the jobs ``read`` and ``kept``, those ``removed`` by reason, and
 #: what the stage notes besides.
@@ -113,8 +98,8 @@ class Workload:
         The machine on which the jobs run.
     name : str
         Name of the workload: the log's name, with a ``+step`` for every applied step.
-    header : dict
-        The log's SWF header: key to list of values.
+    header : Header
+        The log's SWF header; a mapping from keys to lists of values becomes one.
     history : tuple of dict
         The stages so far, in order: one entry per stage, with the removed jobs and reasons.
 
@@ -133,8 +118,11 @@ class Workload:
     jobs: pl.DataFrame
     machine: Machine
     name: str
-    header: Mapping[str, list[str]] = field(default_factory=dict)
+    header: Header = field(default_factory=Header)
     history: tuple[Entry, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "header", Header.of(self.header))
 
     @property
     def log(self) -> str:
@@ -369,92 +357,3 @@ def check_arrays(
     for column, array in (others or {}).items():
         if array is not None and len(array) != count:
             raise SwflowError(f"{name}: {column} must have one element per job ({count:,}), not {len(array):,}")
-
-
-# --- files -----------------------------------------------------------------------------------------------
-
-
-def read_workload(path: str | os.PathLike[str], columns: Iterable[str] | None = None) -> Workload:
-    """
-    Read a workload from a Parquet file written by swflow; its name is that of the file.
-
-    With ``columns``, read only these, if present, and those that every workload must have, those of
-    `ELIGIBILITY_COLUMNS`, and the demands for the machine's resources.
-    """
-    about = read_metadata(path)
-    if about.get("kind") != "workload":
-        raise SwflowError(f"{path}: not a workload of swflow; create one with: swflow clean LOG.swf.gz -o {path}")
-    made_for = Machine(**about["machine"])
-    if columns is not None:
-        columns = {*columns, *NEEDED_COLUMNS, *ELIGIBILITY_COLUMNS, *made_for.resources}
-        columns |= {"think_time"} if "depends_on" in parquet_schema(path) else set()
-    jobs = check_columns(read_columns(path, columns), str(path))
-    for name in (*made_for.resources, *made_for.capacities):
-        if name in jobs.columns and not (jobs[name].dtype.is_numeric() or jobs[name].dtype == pl.Null):
-            raise SwflowError(f"{path}: column {name} holds {jobs[name].dtype}, not numbers; convert it")
-    return Workload(
-        jobs=jobs,
-        machine=made_for,
-        name=Path(path).stem,
-        header=about["header"],
-        history=tuple(about["history"]),
-    )
-
-
-def read_columns(path: str | os.PathLike[str], columns: Iterable[str] | None = None) -> pl.DataFrame:
-    """
-    Read columns of a Parquet file, if present (default: all), in the file's order.
-
-    Columns of a large file are read one by one, each into one array.
-    """
-    file = Path(path)
-    names = list(parquet_schema(file))
-    if columns is not None:
-        wanted = set(columns)
-        names = [name for name in names if name in wanted]
-    # The ids of jobs differ, so that a job takes more than a byte: counting the rows of a small file would be a waste.
-    if file.stat().st_size <= MOST_AT_ONCE or height_of(file) <= MOST_AT_ONCE:
-        return read_parquet(file, names)
-    # Reading all columns at once would hold them twice, as parts and as a whole.
-    return pl.DataFrame([read_parquet(file, [name]).to_series().rechunk() for name in names])
-
-
-def height_of(path: str | os.PathLike[str]) -> int:
-    """Return the number of rows of a Parquet file, from its footer."""
-    return int(pl.scan_parquet(Path(path), glob=False).select(pl.len()).collect(engine="in-memory").item())
-
-
-def write_workload(workload: Workload, path: str | os.PathLike[str]) -> None:
-    """Write a workload to a Parquet file, atomically; equal workloads give identical files."""
-    write_table(workload.jobs, path, about_workload(workload.machine, workload.header, workload.history))
-
-
-def about_workload(machine: Machine, header: Mapping[str, list[str]], history: Iterable[Entry]) -> dict[str, object]:
-    """Return the metadata of a workload's file."""
-    return {"kind": "workload", "machine": machine.to_dict(), "header": dict(header), "history": list(history)}
-
-
-def write_table(
-    table: pl.DataFrame | pl.LazyFrame, path: str | os.PathLike[str], about: Mapping[str, object], rows: int = 0
-) -> None:
-    """
-    Write a table to Parquet atomically, with ``about`` as JSON in its metadata.
-
-    ``rows`` is the number of rows of a lazy table. If it is above `MOST_AT_ONCE`, the table is never in memory as a
-    whole.
-    """
-    notes = {METADATA_KEY: json.dumps(about, sort_keys=True)}
-    with atomic_path(path) as temporary:
-        if isinstance(table, pl.LazyFrame) and rows > MOST_AT_ONCE:
-            table.sink_parquet(temporary, compression="zstd", metadata=notes, row_group_size=ROW_GROUP)
-        else:
-            table.lazy().collect(engine="in-memory").write_parquet(temporary, compression="zstd", metadata=notes)
-
-
-def read_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return swflow's metadata of a Parquet file; empty if swflow did not write it."""
-    about = parse_json(parquet_metadata(path).get(METADATA_KEY, "{}"), f"{path}: metadata")
-    if not isinstance(about, dict):
-        raise SwflowError(f"{path}: metadata: {shown(about)}; expected an object; create the file again")
-    check_metadata(about, str(path))
-    return about

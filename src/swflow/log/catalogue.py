@@ -24,7 +24,7 @@ from swflow.files.atomic import atomic_path
 from swflow.files.reading import BOM, FILE, plain_text, read_content
 from swflow.files.yaml import read_yaml
 from swflow.log.settings import check_clean, check_generator
-from swflow.log.swf import A_LOG, compress, header_number, parse_swf
+from swflow.log.swf import A_LOG, compress, parse_swf
 from swflow.values import day_or_moment, text, whole_number
 
 #: Timeout of a connection, and of the next bytes of a response, seconds.
@@ -480,7 +480,7 @@ def _require_log(log: Log, text: bytes, where: str, advice: str) -> None:
     parsed = parse_swf(text, where, lenient=bool(log.clean.get("lenient")))
     if log.path is not None or log.jobs is not None:
         return
-    stated = [number for key in ("MaxRecords", "MaxJobs") if (number := header_number(parsed.header, key)) is not None]
+    stated = [number for key in ("MaxRecords", "MaxJobs") if (number := parsed.header.number(key)) is not None]
     notes = " ".join(parsed.header.get("Note", []))
     removed = sum(int(count) for count in re.findall(r"\((\d{1,12}) jobs removed\)", notes))
     found = parsed.fields.height + len(parsed.skipped)

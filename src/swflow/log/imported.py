@@ -1,7 +1,6 @@
 """Imported logs: the fields of a log in Parquet, and the names of users, groups and queues in its header."""
 
 import os
-import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -9,21 +8,10 @@ import polars as pl
 
 from swflow.errors import SwflowError
 from swflow.files.parquet import read_parquet
-from swflow.jobs.table import SWF_FIELDS, Entry, Workload, check_columns, read_metadata, write_table
+from swflow.files.tables import read_metadata, write_table
+from swflow.jobs.header import NAME_KEYS, Header
+from swflow.jobs.table import SWF_FIELDS, Entry, Workload, check_columns
 from swflow.log.swf import SwfLog, read_swf
-
-#: Columns with numbers instead of names, and the header key with values ``NUMBER NAME`` for each. Queue and Partition
-#: are keys of the standard; the others use the same format.
-NAME_KEYS: dict[str, str] = {
-    "user_id": "User",
-    "group_id": "Group",
-    "unix_group_id": "UnixGroup",
-    "queue_id": "Queue",
-    "partition_id": "Partition",
-    "constraint_id": "Constraint",
-}
-
-_NAMED = re.compile(r"(-?\d+)[ \t:.=]+(\S.*)", re.DOTALL)
 
 
 def is_log_table(path: str | os.PathLike[str]) -> bool:
@@ -44,12 +32,12 @@ def read_log(path: str | os.PathLike[str], *, lenient: bool = False) -> tuple[Sw
     return SwfLog(fields, header, []), history
 
 
-def log_metadata(path: str | os.PathLike[str]) -> tuple[dict[str, list[str]], tuple[Entry, ...]]:
+def log_metadata(path: str | os.PathLike[str]) -> tuple[Header, tuple[Entry, ...]]:
     """Return the header of an imported log and the import's history."""
     about = read_metadata(path)
     if about.get("kind") != "log":
         raise SwflowError(f"{path}: not an imported log; create one with: swflow import sacct FILE -o {path}")
-    return about["header"], tuple(about["history"])
+    return Header(about["header"]), tuple(about["history"])
 
 
 def write_log(
@@ -59,24 +47,16 @@ def write_log(
     write_table(fields, path, {"kind": "log", "header": dict(header), "history": list(history)})
 
 
-def names_in(header: Mapping[str, list[str]]) -> pl.DataFrame:
+def names_in(header: Header) -> pl.DataFrame:
     """
-    Return the names that a header assigns to numbers by values such as ``1 batch`` under ``Queue``.
-
-    ``column`` is that of the job table. A number with several names has the first.
+    Return the names that a header assigns to numbers: ``column`` of the job table, ``id`` and ``name``.
 
     Examples
     --------
-    >>> names_in({"Queue": ["0 interactive", "1  [fque:1]"], "User": ["7 alice"]}).rows()
+    >>> names_in(Header({"Queue": ["0 interactive", "1  [fque:1]"], "User": ["7 alice"]})).rows()
     [('user_id', 7, 'alice'), ('queue_id', 0, 'interactive'), ('queue_id', 1, '[fque:1]')]
     """
-    found: dict[tuple[str, int], str] = {}
-    for column, key in NAME_KEYS.items():
-        for value in header.get(key, ()):
-            match = _NAMED.fullmatch(value.strip())
-            if match:
-                found.setdefault((column, int(match[1])), " ".join(match[2].split()))
-    rows = [(column, number, name) for (column, number), name in found.items()]
+    rows = [(column, number, name) for column, of in header.names.items() for number, name in of.items()]
     return pl.DataFrame(rows, {"column": pl.String, "id": pl.Int64, "name": pl.String}, orient="row")
 
 
@@ -89,8 +69,3 @@ def names_of_jobs(workload: Workload) -> pl.DataFrame:
         if column in workload.jobs.columns
     ]
     return pl.concat(parts) if parts else names.clear()
-
-
-def names_of(header: Mapping[str, list[str]], column: str) -> dict[int, str]:
-    """Return the names of one column of the job table: number to name."""
-    return dict(names_in(header).filter(pl.col("column") == column).select("id", "name").iter_rows())

@@ -1,13 +1,13 @@
 """The queues of a log, which are the QOS of a Slurm site: jobs, time limits, waits, and the priorities they suggest."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
 from swflow.jobs.eligible import waits
+from swflow.jobs.header import Header
 from swflow.jobs.table import SWF_FIELDS, conformed
-from swflow.log.imported import names_of
 
 #: A queue is taken for preferred if its mean wait is below that of the next one by at least this factor.
 _PREFERRED = 1.5
@@ -27,7 +27,7 @@ class Queue:
     mean_wait: float | None = None
 
 
-def queues_of(jobs: pl.DataFrame, header: Mapping[str, list[str]]) -> list[Queue]:
+def queues_of(jobs: pl.DataFrame, header: Header) -> list[Queue]:
     """
     Return the queues that occur in a log, sorted by number of jobs, with the names in its header.
 
@@ -38,7 +38,7 @@ def queues_of(jobs: pl.DataFrame, header: Mapping[str, list[str]]) -> list[Queue
     --------
     >>> jobs = pl.DataFrame({"queue_id": [1, 1, 2, -1], "wait_time": [60.0, 0.0, 10.0, 5.0],
     ...                      "requested_time": [3600.0, 7200.0, 60.0, 60.0]})
-    >>> for queue in queues_of(jobs, {"Queue": ["1 normal", "2 high"]}): print(queue)
+    >>> for queue in queues_of(jobs, Header({"Queue": ["1 normal", "2 high"]})): print(queue)
     Queue(name='normal', jobs=2, share=0.5, max_limit=7200.0, mean_wait=30.0)
     Queue(name='high', jobs=1, share=0.25, max_limit=60.0, mean_wait=10.0)
     """
@@ -53,7 +53,7 @@ def queues_of(jobs: pl.DataFrame, header: Mapping[str, list[str]]) -> list[Queue
         .agg(jobs=pl.len(), limit=limit.max(), wait=wait.mean())
         .sort(["jobs", "queue_id"], descending=[True, False])
     )
-    names = names_of(header, "queue_id")
+    names = header.names_of("queue_id")
     return [
         Queue(names.get(number, str(number)), count, count / jobs.height, longest, waited)
         for number, count, longest, waited in table.iter_rows()

@@ -8,8 +8,8 @@ import polars as pl
 
 from swflow.errors import SwflowError, suggest
 from swflow.jobs.busy import recorded_use
+from swflow.jobs.header import Header
 from swflow.jobs.table import conformed
-from swflow.log.imported import names_of
 
 #: Name of the scheduler that represents the site.
 SITE = "site"
@@ -69,9 +69,7 @@ class Partition:
         ]
 
 
-def partitions_of(
-    jobs: pl.DataFrame, header: Mapping[str, list[str]], sizes: Mapping[str, int] | None = None
-) -> list[Partition]:
+def partitions_of(jobs: pl.DataFrame, header: Header, sizes: Mapping[str, int] | None = None) -> list[Partition]:
     """
     Return the partitions that occur in a log, sorted by number.
 
@@ -83,11 +81,11 @@ def partitions_of(
     --------
     >>> jobs = pl.DataFrame({"submit_time": [0.0, 0.0, 5.0], "wait_time": [0.0, 0.0, 5.0], "run_time": [10.0] * 3,
     ...                      "processors": [4, 2, 8], "requested_time": [60.0] * 3, "partition_id": [1, 2, 1]})
-    >>> header = {"Partition": ["1 cpu", "2 gpu"]}
+    >>> header = Header({"Partition": ["1 cpu", "2 gpu"]})
     >>> [(one.name, one.processors, one.is_guessed) for one in partitions_of(jobs, header, {"gpu": 16})]
     [('cpu', 8, True), ('gpu', 16, False)]
     """
-    names = names_of(header, "partition_id")
+    names = header.names_of("partition_id")
     table = _known(jobs)
     present = table["partition_id"].drop_nulls().unique().sort().to_list()
     name_of = {number: names.get(number, str(number)) for number in present}

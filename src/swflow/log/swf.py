@@ -5,23 +5,21 @@ import io
 import math
 import os
 import re
-import zoneinfo
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from decimal import Decimal, InvalidOperation
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
 
-import numpy as np
 import polars as pl
+import polars.selectors as cs
 
-from swflow.compiled.kernel import Handle, Kernel
 from swflow.errors import SwflowError
 from swflow.files.atomic import atomic_path
 from swflow.files.reading import BOM, FILE, GZIP_MAGIC, blocks, is_file, opened, plain_text, read_content, require_text
+from swflow.jobs.header import Header
 from swflow.jobs.table import SWF_FIELDS, conformed
+from swflow.log.recognise import is_accounting, is_headless
 
 #: What a reader of a log expects, for error messages.
 A_LOG = "a log in the Standard Workload Format"
@@ -38,18 +36,15 @@ HEADER_KEYS = (
 )  # fmt: skip
 
 _KEY = re.compile(r"([A-Za-z][\w-]*)\s*:(?!//)(.*)")
-_NUMBER = re.compile(r"[-+]?\d+(?:,\d{3})*(?:\.\d+)?(?:[eE][-+]?\d{1,9})?(?![\d_])")
 _SPELLING = {key.lower(): key for key in HEADER_KEYS}
 
 #: A number in a job line.
 _VALUE = re.compile(rb"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 
-_NEWLINE = 10
-
 _NAMES = list(SWF_FIELDS)
-_WHOLE = np.array([dtype == pl.Int64 for dtype in SWF_FIELDS.values()])
-#: The powers of ten that a float represents exactly.
-_POWERS = np.array([float(10**exponent) for exponent in range(23)])
+
+#: White space within a line, and a line that consists of 18 texts that are numbers if they are well-formed.
+_BLANKS, _PLAIN_LINE = r"[ \t\r\x0b\x0c]+", r"^[-+.0-9eE]+(?: [-+.0-9eE]+){17}$"
 
 
 @dataclass(frozen=True)
@@ -62,7 +57,7 @@ class SwfLog:
     fields : polars.DataFrame
         One row per job line, in the file's order: the columns of `swflow.jobs.table.SWF_FIELDS`, with values as in
         the file (-1 is unknown).
-    header : dict
+    header : Header
         The comments before the first job: key to list of values, in order. Continuation lines are joined to their
         value with a line break.
     skipped : list of (int, str)
@@ -70,7 +65,7 @@ class SwfLog:
     """
 
     fields: pl.DataFrame
-    header: dict[str, list[str]]
+    header: Header
     skipped: list[tuple[int, str]]
 
 
@@ -106,7 +101,7 @@ def read_swf(path: str | os.PathLike[str], *, lenient: bool = False) -> SwfLog:
     >>> path = "/tmp/example.swf"
     >>> _ = Path(path).write_text("; MaxProcs: 8\n1 0 -1 60 4 -1 -1 4 90 -1 1 3 -1 -1 -1 -1 -1 -1\n")
     >>> log = read_swf(path)
-    >>> log.header, log.fields["run_time"].to_list()
+    >>> dict(log.header), log.fields["run_time"].to_list()
     ({'MaxProcs': ['8']}, [60.0])
     """
     return parse_swf(_read_log(path), str(path), lenient=lenient)
@@ -153,7 +148,7 @@ class LogParts:
         self._texts, self.where, self.lenient = texts, where, lenient
         self.skipped: list[tuple[int, str]] = []
         self._first = next(self._texts, b"")
-        self.header = parse_header(self._first)
+        self.header = Header(parse_header(self._first))
 
     def __iter__(self) -> Iterator[pl.DataFrame]:
         lines = jobs = 0
@@ -176,8 +171,6 @@ class LogParts:
 
 def _accounting(path: str) -> str | None:
     """Return what to do with a file that is accounting of Slurm instead of a log."""
-    from swflow.log.importers.sacct import is_accounting, is_headless
-
     command = f"swflow import sacct {path} -o {Path(path).name.partition('.')[0]}.parquet"
     if is_accounting(path):
         return f"{path}: Slurm accounting, not a log; import it first: {command}"
@@ -220,29 +213,34 @@ def parse_swf(content: bytes, where: str, *, lenient: bool = False) -> SwfLog:
 
 def _parse_fields(text: bytes, stop_at_first: bool) -> tuple[pl.DataFrame, list[tuple[int, str]]]:
     """Return the job table, and (line, reason) of the malformed lines, in order."""
-    most = text.count(b"\n") + 1
-    values, odd, jobs = np.empty((len(_NAMES), most)), np.empty((most, 4), np.int64), np.zeros(1, np.int64)
-    odds = _PARSE_LINES(Handle([_Lines(np.frombuffer(text, np.uint8), _WHOLE, _POWERS, values, odd, jobs)]))
-    columns = zip(SWF_FIELDS.items(), values[:, : jobs[0]], strict=True)
-    table = pl.DataFrame([pl.Series(name, column).cast(dtype) for (name, dtype), column in columns])
+    lines = pl.DataFrame({"text": text.decode("latin-1").split("\n")}).with_row_index("line", 1)
+    lines = lines.with_columns(pl.col("text").str.replace_all(_BLANKS, " ").str.strip_chars(" "))
+    lines = lines.filter(pl.col("text") != "", ~pl.col("text").str.starts_with(";"))
+    plain = lines.filter(pl.col("text").str.contains(_PLAIN_LINE))
+    content = io.BytesIO("\n".join(plain["text"].to_list()).encode())
+    table = pl.DataFrame(schema=SWF_FIELDS)
+    if plain.height:
+        table = pl.read_csv(
+            content, has_header=False, separator=" ", quote_char=None, schema=SWF_FIELDS, ignore_errors=True
+        )
+    table = table.with_columns(plain["line"]).filter(pl.all_horizontal(cs.float().is_finite())).drop_nulls()
+    odd = lines.join(table, on="line", how="anti", maintain_order="left") if table.height < lines.height else lines[:0]
     rows, faults = [], []
-    for line, before, start, end in odd[:odds].tolist():
-        found = _parse_odd(text[start:end])
+    for line, content in odd.iter_rows():
+        found = _parse_odd(content.encode("latin-1"))
         if not isinstance(found, str):
-            rows.append((before, *found))
+            rows.append((*found, line))
             continue
         faults.append((line, found))
         if stop_at_first:
             break
     if rows:
-        others = pl.DataFrame(rows, {"place": pl.Int64(), **SWF_FIELDS}, orient="row")
-        table = table.select(pl.int_range(pl.len()).alias("place"), *_NAMES)
-        table = pl.concat([others, table]).sort("place", maintain_order=True).drop("place")
-    return table, faults
+        table = pl.concat([table, pl.DataFrame(rows, table.schema, orient="row")]).sort("line")
+    return table.drop("line"), faults
 
 
 def _parse_odd(line: bytes) -> list[float] | str:
-    """Parse a line that the kernel does not support; return its values, or what is wrong with it."""
+    """Parse a line that is not plain; return its values, or what is wrong with it."""
     tokens = line.split()
     if len(tokens) != len(_NAMES):
         return f"{len(tokens)} fields instead of 18"
@@ -274,94 +272,6 @@ def _parse_value(token: bytes, is_whole: bool) -> float | str:
     if exact != exact.to_integral_value():
         return "is not a whole number"
     return int(exact) if -(2**63) <= exact < 2**63 else "is too large"
-
-
-class _Lines(NamedTuple):
-    """The text of a log, and the output arrays of its kernel."""
-
-    data: np.ndarray  # bytes
-    is_whole: np.ndarray  # whether each field is a whole number
-    powers: np.ndarray  # powers of ten; a mantissa below 2**53 divided by one is the correctly rounded quotient
-    values: np.ndarray  # results of shape (fields, lines)
-    odd: np.ndarray  # lines that Python parses: number of the line, jobs before it, start and end of its text
-    jobs: np.ndarray  # number of jobs in `values`
-
-
-def _parse_lines(lines: _Lines) -> int:
-    """Parse job lines (a kernel); return the number of lines that Python parses."""
-    data, odd, jobs = lines.data, lines.odd, lines.jobs
-    start = number = odds = 0
-    while start < data.size:
-        number += 1
-        end, fields = _parse_line(lines, start, jobs[0])
-        if fields == lines.is_whole.size:
-            jobs[0] += 1
-        elif fields != 0:
-            while end < data.size and data[end] != _NEWLINE:
-                end += 1
-            odd[odds, 0], odd[odds, 1], odd[odds, 2], odd[odds, 3] = number, jobs[0], start, end
-            odds += 1
-        start = end + 1
-    return odds
-
-
-def _parse_line(lines: _Lines, position: int, job: int) -> tuple[int, int]:
-    """
-    Parse a line; return its end and its number of fields, 0 for a comment or an empty line.
-
-    The number is -1, and the end is that of a field, if the kernel does not support the field.
-    """
-    data, is_whole, values = lines.data, lines.is_whole, lines.values
-    field = 0
-    while True:
-        while position < data.size and data[position] != _NEWLINE and _is_blank(data[position]):
-            position += 1
-        if position == data.size or data[position] == _NEWLINE:
-            return position, field
-        if field == 0 and data[position] == 59:  # a semicolon
-            while position < data.size and data[position] != _NEWLINE:
-                position += 1
-            return position, 0
-        position, value, is_number = _read_number(data, position, lines.powers)
-        if field == is_whole.size or not is_number or (is_whole[field] and value != math.floor(value)):
-            return position, -1
-        values[field, job] = value
-        field += 1
-
-
-def _read_number(data: np.ndarray, position: int, powers: np.ndarray) -> tuple[int, float, bool]:
-    """Read a number; return its end, its value, and whether a float has all its digits and white space follows."""
-    negative = data[position] == 45
-    first = position + 1 if negative or data[position] == 43 else position
-    end, mantissa, digits = _read_digits(data, first, 0, 0)
-    count, decimals = end - first, 0
-    if end < data.size and data[end] == 46:  # a point
-        first = end + 1
-        end, mantissa, digits = _read_digits(data, first, mantissa, digits)
-        decimals = end - first
-    is_number = count + decimals > 0 and digits <= 15 and decimals < powers.size
-    value = float(mantissa) / powers[decimals] if is_number else 0.0
-    return end, -value if negative else value, is_number and (end == data.size or _is_blank(data[end]))
-
-
-def _read_digits(data: np.ndarray, position: int, mantissa: Any, digits: int) -> tuple[int, Any, int]:
-    """Read digits; return their end, the mantissa with them, and the number of significant digits."""
-    while position < data.size and 48 <= data[position] <= 57:
-        digit = np.int64(data[position]) - 48
-        if digits > 0 or digit > 0:
-            digits += 1
-        if digits <= 15:
-            mantissa = mantissa * 10 + digit
-        position += 1
-    return position, mantissa, digits
-
-
-def _is_blank(byte: int) -> bool:
-    """Return whether a character is white space."""
-    return byte == 32 or 9 <= byte <= 13
-
-
-_PARSE_LINES = Kernel(_parse_lines)
 
 
 # --- the header -------------------------------------------------------------------------------------------
@@ -418,84 +328,6 @@ def _leading_comments(text: bytes) -> list[str]:
             comment = line.decode("latin-1")
         comments.append(comment.expandtabs()[1:])
     return comments
-
-
-def header_number(header: Mapping[str, list[str]], key: str) -> int | None:
-    """
-    Return the first whole number in a header's value, or None if there is none.
-
-    Examples
-    --------
-    >>> header_number({"MaxProcs": ["1,152 (144 nodes of 8)"]}, "MaxProcs")
-    1152
-    >>> header_number({"MaxProcs": ["1e12"]}, "MaxProcs")
-    1000000000000
-    """
-    match = next(filter(None, map(_NUMBER.search, header.get(key, []))), None)
-    if match is None:
-        return None
-    number = Decimal(match[0].replace(",", ""))
-    # Limit the digits: int() would write out all zeros of a large exponent.
-    return int(number) if number.adjusted() < 30 else int(math.copysign(10**30, number))
-
-
-def time_zone(header: Mapping[str, list[str]]) -> tzinfo:
-    """
-    Return a log's time zone: by name, else a fixed offset, else UTC.
-
-    The header has it as TimeZoneString or TimeZone (seconds east of Greenwich).
-
-    Examples
-    --------
-    >>> time_zone({"TimeZone": ["3600"], "TimeZoneString": ["Europe/Stockholm"]})
-    zoneinfo.ZoneInfo(key='Europe/Stockholm')
-    """
-    for value in header.get("TimeZoneString", []):
-        name = value.strip().lstrip(":")
-        for candidate in (name, _US_ZONES.get(name, "")):
-            try:
-                return zoneinfo.ZoneInfo(candidate)
-            except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-                continue
-        if name and not zoneinfo.available_timezones():
-            raise SwflowError(f"time zone {name}: this computer has no time zone database; install tzdata")
-    offset = header_number(header, "TimeZone")
-    if offset is not None and abs(offset) < 86400:
-        return timezone(timedelta(seconds=offset))
-    return UTC
-
-
-#: Names in logs of the archive that are missing from the time zone database of some systems.
-_US_ZONES = {
-    "US/Eastern": "America/New_York",
-    "US/Central": "America/Chicago",
-    "US/Mountain": "America/Denver",
-    "US/Pacific": "America/Los_Angeles",
-}
-
-
-def seconds_since_start(header: Mapping[str, list[str]], moment: date) -> float:
-    """
-    Return the seconds from a log's start to a date or time, comparable to submit times; negative before the start.
-
-    A date is midnight in the time zone of the log's header; a time without a zone is in that zone.
-
-    Examples
-    --------
-    >>> header = {"UnixStartTime": ["843480031"], "TimeZoneString": ["Europe/Stockholm"]}
-    >>> seconds_since_start(header, date(1996, 9, 24))
-    35969.0
-    """
-    start = header_number(header, "UnixStartTime")
-    if start is None:
-        raise SwflowError(
-            f"{moment}: the log has no UnixStartTime in its header; add the line '; UnixStartTime: SECONDS'"
-        )
-    if not isinstance(moment, datetime):
-        moment = datetime.combine(moment, time())
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=time_zone(header))
-    return moment.timestamp() - start
 
 
 # --- writing ----------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from swflow.analysis.reasons import PARTS, REASONS
+from swflow.analysis.wait_parts import PARTS, REASONS
 from swflow.database.leaderboard import REFERENCE
 from swflow.errors import SwflowError
 from swflow.figures import draw_request
@@ -19,7 +19,7 @@ from swflow.report.plan import Study
 from swflow.report.source import Source, figure_block
 from swflow.report.tables import OF_ALL_LOGS, TABLES, Block, Scope
 from swflow.report.units import duration, percent
-from swflow.studies.why import in_words
+from swflow.studies.wording import in_words
 
 #: The largest number of drawn runs of a ranking: the best ones, and the reference.
 MOST_DRAWN = 6

@@ -6,8 +6,8 @@ from typing import Any
 
 import duckdb
 
-from swflow.analysis.reasons import REASONS
 from swflow.analysis.verdicts import EQUAL
+from swflow.analysis.wait_parts import REASONS
 from swflow.files.query import fetched
 from swflow.report.units import kind_of, shortened
 

@@ -1,15 +1,18 @@
 """Simulation: a workload under a scheduler, to the outcome of every job."""
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
 
+from swflow.compiled.kernel import seconds_lost
 from swflow.errors import SwflowError
 from swflow.jobs.table import Workload, check_recorded, without_status
 from swflow.scheduling.eligibility import has_values
 from swflow.scheduling.outcomes import cancelled, outcomes, recorded_outcomes, with_derived
-from swflow.scheduling.problem import Problem, prepare
+from swflow.scheduling.prepare import prepare
+from swflow.scheduling.problem import Problem
 from swflow.scheduling.scheduler import LOG, Scheduler
 from swflow.scheduling.solve import solve
 from swflow.scheduling.state.schedule import Schedule
@@ -82,6 +85,11 @@ def simulate_counted(
     if has_values(table, "eligible_after"):  # the schedule has the jobs by eligibility, the workload by submission
         found = workload.jobs.select("job_id").join(found, on="job_id", how="inner", maintain_order="left")
     return found, cancelled(table, schedule), units
+
+
+def clock() -> float:
+    """Return a time in seconds that does not advance while this thread loads or compiles kernels."""
+    return time.perf_counter() - seconds_lost()
 
 
 def schedule_of(problem: Problem) -> Schedule:

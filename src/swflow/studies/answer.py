@@ -15,7 +15,8 @@ from swflow.analysis.fidelity import Trust
 from swflow.analysis.intervals import FEWEST_WEEKS
 from swflow.errors import SwflowError
 from swflow.files.atomic import write_text
-from swflow.jobs.table import Workload, write_table
+from swflow.files.tables import write_table
+from swflow.jobs.table import Workload
 from swflow.log.importers.records import COUNTED_FEATURES, GPUS, LICENSES, NOT_ELIGIBLE, NOT_MODELLED, RESERVATIONS
 from swflow.log.queues import queues_in_words, queues_of
 from swflow.log.site import GUESSED, SITE, node_of

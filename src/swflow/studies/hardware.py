@@ -9,7 +9,6 @@ import polars as pl
 from swflow.errors import SwflowError, suggest
 from swflow.jobs.machine import MOST_PROCESSORS, Machine
 from swflow.jobs.table import Workload
-from swflow.log.imported import names_of
 from swflow.log.site import PER_NODE, SITE, node_of, peaks_of
 from swflow.scheduling.options import Unchecked
 from swflow.scheduling.orders.fair_share import Names
@@ -337,7 +336,7 @@ def _fits_in(workload: Workload, options: Unchecked, machine: Machine) -> pl.Exp
         room |= dict.fromkeys(partitions_named(cluster), cluster["processors"])
     groups = options.get("nodes") or ()
     named = {name for one in groups for name in partitions_named(one)}
-    for name in named.union(names_of(workload.header, "partition_id").values()) if groups else ():
+    for name in named.union(workload.header.names_of("partition_id").values()) if groups else ():
         room[name] = processors_on(_serving(groups, name))
     for name, most in _processor_limits(options, "partition").items():
         room[str(name)] = min(most, room.get(str(name), most))

@@ -16,7 +16,7 @@ from swflow.analysis.sample_size import blocks_needed, smallest_difference
 from swflow.errors import SwflowError
 from swflow.files.parquet import read_parquet
 from swflow.files.query import query
-from swflow.jobs.table import read_metadata
+from swflow.files.tables import read_metadata
 from swflow.names import log_of
 
 

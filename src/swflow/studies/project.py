@@ -151,7 +151,8 @@ def _site_of(
     log: Path, processors: int | None, sizes: Mapping[str, int] | None, resources: Mapping[str, int] | None
 ) -> Project:
     """Describe the site of a log, which is imported if it is Slurm accounting data."""
-    from swflow.log.importers.sacct import import_sacct, is_accounting
+    from swflow.log.importers.sacct import import_sacct
+    from swflow.log.recognise import is_accounting
 
     imported = None
     if log.suffix != ".parquet" and is_accounting(log):

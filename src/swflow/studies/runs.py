@@ -2,7 +2,6 @@
 
 import json
 import os
-import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,16 +13,16 @@ import polars as pl
 from swflow.analysis.fairness import fairness_indices
 from swflow.analysis.job_load import loads_of
 from swflow.analysis.metrics import Middle, correlations, metrics, resource_metrics
-from swflow.compiled.kernel import seconds_lost
 from swflow.errors import SwflowError
 from swflow.files.atomic import file_digest, is_in_the_making, read_json, write_json
 from swflow.files.store import STORE, Store, key_of
-from swflow.jobs.table import Workload, write_table
+from swflow.files.tables import write_table
+from swflow.jobs.table import Workload
 from swflow.scheduling.options import Unchecked
 from swflow.scheduling.outcomes import with_derived
-from swflow.scheduling.problem import columns_needed
+from swflow.scheduling.prepare import columns_needed
 from swflow.scheduling.scheduler import Scheduler
-from swflow.scheduling.simulate import simulate_counted
+from swflow.scheduling.simulate import clock, simulate_counted
 from swflow.workload.clean import open_workload
 
 #: The list of the runs in a folder: scheduler to the digest of the file and the seconds that the simulation took. The
@@ -70,9 +69,9 @@ def run(workload: Workload, scheduler: Scheduler, middle: Middle = WHOLE) -> Run
 
     The metrics, but not the correlations, are those of the jobs in the ``middle``.
     """
-    began = time.perf_counter() - seconds_lost()
+    began = clock()
     table, counts, units = simulate_counted(workload, scheduler)
-    seconds = time.perf_counter() - seconds_lost() - began
+    seconds = clock() - began
     machine = workload.machine.processors
     loads = loads_of(table, machine)
     table = table.with_columns(load=loads.load, backlog_load=loads.backlog_load)

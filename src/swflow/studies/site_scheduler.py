@@ -56,9 +56,9 @@ class SiteModel:
         ``resources`` are the units of resources besides processors, as in `swflow.log.site.with_resources`; default:
         those of the workload's machine if partitions share it, or else the peak use.
         """
-        header, jobs = dict(workload.header), workload.jobs
+        header, jobs = workload.header, workload.jobs
         if not is_as_recorded(workload):  # the sizes and the waits do not belong to these jobs
-            header.pop(SIZES, None)
+            header = header.without(SIZES)
             jobs = jobs.drop("wait_time", strict=False)
         stated = None if guess_of(workload) else workload.machine.processors
         own = {name: units for name, units in workload.machine.resources.items() if name in RESOURCES}

@@ -15,8 +15,9 @@ from swflow.analysis.fairness import fairness_indices
 from swflow.analysis.metrics import metrics
 from swflow.errors import SwflowError
 from swflow.files.atomic import write_text
+from swflow.files.tables import write_table
 from swflow.jobs.randomness import generator
-from swflow.jobs.table import ELIGIBILITY_COLUMNS, NEEDED_COLUMNS, Workload, write_table
+from swflow.jobs.table import ELIGIBILITY_COLUMNS, NEEDED_COLUMNS, Workload
 from swflow.scheduling.scheduler import LOG, Scheduler
 from swflow.scheduling.simulate import simulate
 from swflow.studies.points import Point, grid

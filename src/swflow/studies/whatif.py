@@ -12,7 +12,6 @@ from swflow.analysis.intervals import difference_of
 from swflow.analysis.resampling import Resampled, by_weeks, statistic
 from swflow.errors import SwflowError, UnsupportedError, suggest
 from swflow.jobs.table import Workload, sort_jobs
-from swflow.log.imported import names_of
 from swflow.scheduling.eligibility import require_supported
 from swflow.scheduling.scheduler import LOG, Scheduler
 from swflow.studies.hardware import fitting, hardware_of, resources_of
@@ -297,7 +296,7 @@ def _groups(workload: Workload, by: Sequence[str]) -> pl.DataFrame:
             length = pl.when(pl.col("run_time") <= SHORT).then(pl.lit("short")).otherwise(pl.lit("long"))
             name = pl.concat_str(width, length, separator=", ")
         elif GROUPS[kind] in jobs.columns:
-            names = names_of(workload.header, GROUPS[kind])
+            names = workload.header.names_of(GROUPS[kind])
             name = pl.col(GROUPS[kind]).replace_strict(
                 names, default=pl.col(GROUPS[kind]).cast(pl.String), return_dtype=pl.String
             )

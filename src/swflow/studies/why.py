@@ -2,18 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import polars as pl
 
 from swflow.analysis.classes import with_size_class
-from swflow.analysis.reasons import OF_ROOM, PARTS, REASONS, Reasons, wait_reasons
+from swflow.analysis.reasons import Reasons, wait_reasons
+from swflow.analysis.wait_parts import PARTS, REASONS
 from swflow.errors import SwflowError, suggest
 from swflow.jobs.table import Workload
-from swflow.log.imported import names_of
 from swflow.scheduling.scheduler import LOG, Scheduler
 from swflow.scheduling.simulate import simulate
-from swflow.studies.wording import Unit, listed, share_of, unit_of
+from swflow.studies.wording import Unit, in_words, listed, share_of, unit_of
 
 #: The groups by which waits can be compared, and their columns; sizes are classes of processors.
 GROUPS: dict[str, str] = {
@@ -25,15 +24,6 @@ MOST_GROUPS = 10
 
 #: A class of sizes has a sentence if it has this share of the jobs.
 MANY = 0.01
-
-#: Each part of a wait, in a sentence.
-WORDS: dict[str, str] = {
-    "eligibility": "not eligible",
-    "limit": "a limit",
-    "room": "no room",
-    "order": "order",
-    "latency": "latency",
-}
 
 
 @dataclass(frozen=True)
@@ -79,7 +69,7 @@ class Why:
         """
         Return the mean wait and the mean of each reason (s) of the groups of a kind of `GROUPS`.
 
-        Columns: ``name``, ``jobs``, ``wait`` and `swflow.analysis.reasons.REASONS`. Sizes are in their order, other
+        Columns: ``name``, ``jobs``, ``wait`` and `swflow.analysis.wait_parts.REASONS`. Sizes are in their order, other
         groups by their total wait, the largest first. Jobs of unknown groups are left out.
         """
         if kind not in GROUPS:
@@ -90,7 +80,7 @@ class Why:
         column, jobs = GROUPS[kind], self.workload.jobs
         if column not in jobs.columns or jobs[column].null_count() == jobs.height:
             raise SwflowError(f"--by {kind}: {self.workload.name} does not record the {kind} of jobs; leave it out")
-        names = names_of(self.workload.header, column)
+        names = self.workload.header.names_of(column)
         name = pl.col(column).replace_strict(names, default=pl.col(column).cast(pl.String), return_dtype=pl.String)
         table = self.table.join(jobs.select("job_id", name=name), on="job_id", how="inner", maintain_order="left")
         found = _means(table.drop_nulls("name"), "name")
@@ -121,25 +111,6 @@ class Why:
 
 def _processors(name: str) -> str:
     return f"{name} processor{'s' * (name != '1')}"
-
-
-def in_words(means: Mapping[str, Any]) -> str:
-    """
-    Return the shares of the reasons of a mean wait, without those of 0.
-
-    Examples
-    --------
-    >>> reasons = {"eligibility": 0.0, "limit": None, "room": 60.0, "order": 40.0, "latency": 0.0}
-    >>> in_words({"wait": 100.0, "fragmentation": None, "drain": 25.0, **reasons})
-    '60 % no room (of it 25 % drain) and 40 % order'
-    """
-    wait = means["wait"] or 1.0
-    shares = {part: (means[part] or 0.0) / wait for part in PARTS}
-    said = [f"{share_of(share)} {WORDS[part]}" for part, share in shares.items() if share >= 0.0005]
-    of_room = {part: (means[part] or 0.0) / wait for part in OF_ROOM}
-    inside = [f"{share_of(share)} {part}" for part, share in of_room.items() if share >= 0.0005]
-    text = listed(said)
-    return text.replace("no room", f"no room (of it {listed(inside)})") if inside else text
 
 
 def _means(table: pl.DataFrame, *keys: str) -> pl.DataFrame:

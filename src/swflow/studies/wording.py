@@ -1,8 +1,10 @@
 """Numbers, times and changes as text: the units and the rounding of an answer."""
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from swflow.analysis.verdicts import BETTER, WORSE
+from swflow.analysis.wait_parts import OF_ROOM, PARTS
 
 #: The direction of a decided change of a time.
 DIRECTIONS: dict[str, str] = {BETTER: "shorter", WORSE: "longer"}
@@ -159,3 +161,32 @@ def share_of(part: float | None) -> str:
         return ""
     percent = 100 * part
     return f"{percent:.0f} %" if percent >= 9.95 or percent == 0 else f"{percent:.2g} %"
+
+
+#: Each part of a wait, in a sentence.
+WORDS: dict[str, str] = {
+    "eligibility": "not eligible",
+    "limit": "a limit",
+    "room": "no room",
+    "order": "order",
+    "latency": "latency",
+}
+
+
+def in_words(means: Mapping[str, Any]) -> str:
+    """
+    Return the shares of the reasons of a mean wait, without those of 0.
+
+    Examples
+    --------
+    >>> reasons = {"eligibility": 0.0, "limit": None, "room": 60.0, "order": 40.0, "latency": 0.0}
+    >>> in_words({"wait": 100.0, "fragmentation": None, "drain": 25.0, **reasons})
+    '60 % no room (of it 25 % drain) and 40 % order'
+    """
+    wait = means["wait"] or 1.0
+    shares = {part: (means[part] or 0.0) / wait for part in PARTS}
+    said = [f"{share_of(share)} {WORDS[part]}" for part, share in shares.items() if share >= 0.0005]
+    of_room = {part: (means[part] or 0.0) / wait for part in OF_ROOM}
+    inside = [f"{share_of(share)} {part}" for part, share in of_room.items() if share >= 0.0005]
+    text = listed(said)
+    return text.replace("no room", f"no room (of it {listed(inside)})") if inside else text

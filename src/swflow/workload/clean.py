@@ -11,10 +11,12 @@ import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError
+from swflow.files.tables import read_workload
 from swflow.jobs import busy
 from swflow.jobs.conditions import condition
+from swflow.jobs.header import Header
 from swflow.jobs.machine import MOST_PROCESSORS, Machine
-from swflow.jobs.table import JOB_COLUMNS, LONGEST_TIME, SWF_FIELDS, Entry, Workload, read_workload, sort_jobs
+from swflow.jobs.table import JOB_COLUMNS, LONGEST_TIME, SWF_FIELDS, Entry, Workload, sort_jobs
 from swflow.log.settings import RULES
 
 
@@ -62,7 +64,7 @@ def clean(
     jobs, lost = with_known_predecessors(jobs)
     if lost:
         entry["notes"] = {LOST_DEPENDENCIES: lost}
-    return Workload(sort_jobs(jobs), machine, name, dict(header or {}), (entry,))
+    return Workload(sort_jobs(jobs), machine, name, Header.of(header), (entry,))
 
 
 def without_removed(jobs: pl.DataFrame, rules: Iterable[tuple[str, pl.Expr]]) -> tuple[pl.DataFrame, dict[str, int]]:
@@ -349,7 +351,6 @@ def clean_log(
     16
     """
     from swflow.log.imported import read_log
-    from swflow.log.swf import seconds_since_start
 
     log, imported = read_log(path, lenient=lenient)
     name = name or log_name(path)
@@ -359,7 +360,7 @@ def clean_log(
     if fields.is_empty():
         raise SwflowError(f"clean: {name}: no job is within the limits of times and processors")
     machine, source = machine_of(fields, log.header, processors, nodes)
-    begin, end = (seconds_since_start(log.header, moment) if moment else None for moment in (since, until))
+    begin, end = (log.header.seconds_since_start(moment) if moment else None for moment in (since, until))
     workload = clean(
         fields,
         machine,
@@ -472,7 +473,7 @@ def log_name(path: str | os.PathLike[str]) -> str:
 
 def machine_of(
     fields: pl.DataFrame | Iterable[pl.DataFrame],
-    header: Mapping[str, list[str]],
+    header: Header,
     processors: int | None,
     nodes: int | None,
 ) -> tuple[Machine, str]:
@@ -496,15 +497,15 @@ def machine_of(
     return Machine.of(max(widest, peak), nodes), "recorded peak" if peak > widest else "widest job"
 
 
-def stated_machine(header: Mapping[str, list[str]], nodes: int | None = None) -> tuple[Machine, str] | None:
+def stated_machine(header: Header, nodes: int | None = None) -> tuple[Machine, str] | None:
     """Return the machine that a header states and the source of its size, as `machine_of` does; None without a size."""
-    from swflow.log.swf import GUESSED_MACHINE, header_number
+    from swflow.log.swf import GUESSED_MACHINE
 
     for key in ("MaxProcs", "MaxNodes"):
-        stated = header_number(header, key)
+        stated = header.number(key)
         if stated is not None and stated > 0:
             source = "recorded peak" if GUESSED_MACHINE in header.get("Note", ()) else f"header ({key})"
-            return Machine.of(stated, nodes or header_number(header, "MaxNodes")), source
+            return Machine.of(stated, nodes or header.number("MaxNodes")), source
     return None
 
 

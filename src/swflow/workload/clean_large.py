@@ -11,11 +11,12 @@ import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError
+from swflow.files import tables
 from swflow.files.atomic import folder_beside
-from swflow.jobs import table as tables
-from swflow.jobs.table import Entry, Workload, about_workload, read_workload, write_table
+from swflow.files.tables import about_workload, read_workload, write_table
+from swflow.jobs.table import Entry, Workload, is_sorted
 from swflow.log.imported import log_metadata
-from swflow.log.swf import LogParts, is_large, seconds_since_start, text_parts
+from swflow.log.swf import LogParts, is_large, text_parts
 from swflow.workload import clean as whole
 
 
@@ -66,7 +67,7 @@ def _clean_in_parts(
         whole.require_unique(np.concatenate(log.ids), name)
         log.ids.clear()
         machine, source = whole.machine_of(map(pl.read_parquet, raw), log.header, processors, nodes)
-        begin, end = (seconds_since_start(log.header, moment) if moment else None for moment in (since, until))
+        begin, end = (log.header.seconds_since_start(moment) if moment else None for moment in (since, until))
         reasons = list(whole.removals(machine, (begin, end), keep_cancelled=keep_cancelled, **rules))
         counts: Counter[str] = Counter()
         rows = unknown = 0
@@ -90,9 +91,9 @@ def _clean_in_parts(
         read = log.jobs + len(log.parts_skipped)
         entry = {"stage": "clean", "read": read, "kept": rows, "removed": removed, "machine_from": source}
         entry = whole.with_recorded_use(entry, _columns(table, whole.RECORDED), machine)
-        is_sorted = tables.is_sorted(_columns(table, ("submit_time", "job_id")))
+        in_order = is_sorted(_columns(table, ("submit_time", "job_id")))
         notes = about_workload(machine, log.header, (*log.history, entry))
-        write_table(table if is_sorted else _sorted(kept, folder), output, notes, rows=rows)
+        write_table(table if in_order else _sorted(kept, folder), output, notes, rows=rows)
 
 
 def _columns(table: pl.LazyFrame, names: Iterable[str]) -> pl.DataFrame:

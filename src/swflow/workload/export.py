@@ -12,8 +12,9 @@ import polars as pl
 from swflow.errors import SwflowError
 from swflow.files.atomic import atomic_path
 from swflow.files.parquet import read_parquet
+from swflow.files.tables import read_metadata, write_workload
 from swflow.jobs.machine import Machine
-from swflow.jobs.table import Workload, check_columns, read_metadata, write_workload
+from swflow.jobs.table import Workload, check_columns
 from swflow.log.site import SIZES
 from swflow.log.swf import GUESSED_MACHINE, run_as_swf, write_swf
 from swflow.workload.clean import GUESSED, guess_of, is_as_recorded, open_workload, stated_machine
@@ -87,7 +88,7 @@ def written_header(workload: Workload) -> dict[str, list[str]]:
     if not is_as_recorded(workload):
         header.pop(SIZES, None)
     machine = workload.machine
-    stated, source = stated_machine(header) or (None, "")
+    stated, source = stated_machine(workload.header) or (None, "")
     is_stated = source not in GUESSED and stated is not None
     if guess_of(workload) or (is_stated and stated == Machine(machine.processors, machine.nodes)):
         return header

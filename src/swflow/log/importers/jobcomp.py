@@ -27,11 +27,6 @@ _COLUMNS = {
 }  # fmt: skip
 
 
-def is_jobcomp(text: bytes) -> bool:
-    """Return whether a text is in the format of jobcomp/filetxt."""
-    return text.lstrip().startswith(b"JobId=")
-
-
 def read_jobcomp(text: bytes, path: str, tally: Tally) -> pl.DataFrame:
     """Convert the content of a file of jobcomp/filetxt to ``line``, ``jobid`` and the columns of sacct, as text."""
     rows = []

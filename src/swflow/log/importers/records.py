@@ -14,8 +14,9 @@ import polars as pl
 
 from swflow.errors import SwflowError
 from swflow.files.atomic import create_once
+from swflow.jobs.header import NAME_KEYS, Header
 from swflow.jobs.table import IMPORTED_COLUMNS, SWF_FIELDS, Entry, conformed
-from swflow.log.imported import NAME_KEYS, write_log
+from swflow.log.imported import write_log
 from swflow.log.site import Partition, busiest, partitions_of, with_sizes
 from swflow.log.swf import GUESSED_MACHINE, write_swf
 from swflow.values import LATEST, LONGEST_TIME, MOST_PROCESSORS, as_moment
@@ -144,7 +145,7 @@ class ImportedLog:
     """
 
     fields: pl.DataFrame
-    header: dict[str, list[str]]
+    header: Header
     history: tuple[Entry, ...]
     tally: Tally
     partitions: list[Partition]
@@ -199,7 +200,7 @@ def make_log(
     extra = [name for name in IMPORTED_COLUMNS if name not in left_out and table[name].null_count() < table.height]
     fields = conformed(table, SWF_FIELDS | {name: IMPORTED_COLUMNS[name] for name in extra})
     # Sizes keep the site's names of partitions, even if the log has hashes instead.
-    plain = header | {NAME_KEYS["partition_id"]: _lines(numbered(records["partition"])[1])}
+    plain = Header(header | {NAME_KEYS["partition_id"]: _lines(numbered(records["partition"])[1])})
     partitions = partitions_of(fields, plain, site.partitions)
     header = with_sizes(_with_machine(header, fields, site, partitions), partitions)
     entry = {
@@ -210,7 +211,7 @@ def make_log(
         "removed": {reason: count for reason, (count, _) in tally.removed.items()},
         "notes": {reason: count for reason, (count, _) in tally.notes.items()},
     }
-    return ImportedLog(fields, header, (entry,), tally, partitions)
+    return ImportedLog(fields, Header(header), (entry,), tally, partitions)
 
 
 #: The largest values of records. Sums of counts over all jobs stay exact in 64 bits.

@@ -1,21 +1,18 @@
 """Slurm's accounting: the text of ``sacct -P`` with any columns, ``sacct --json``, and jobcomp/filetxt."""
 
-import os
 import re
-import zlib
 from collections import Counter
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from swflow.columns import numbers, rounded_up, whole_numbers
 from swflow.errors import SwflowError
-from swflow.files.reading import BOM, is_file, parse_json
+from swflow.files.reading import parse_json
 from swflow.jobs.table import conformed
 from swflow.log.importers import slurm
-from swflow.log.importers.jobcomp import is_jobcomp, read_jobcomp
+from swflow.log.importers.jobcomp import read_jobcomp
 from swflow.log.importers.lines import Check, Layout, matches, read_records, read_text
 from swflow.log.importers.records import (
     COUNTED_FEATURES,
@@ -30,6 +27,7 @@ from swflow.log.importers.records import (
     make_log,
     unix_seconds,
 )
+from swflow.log.recognise import OTHER_NAMES, USED, is_jobcomp
 from swflow.values import LATEST, MOST_PROCESSORS
 
 #: The columns that the documentation recommends.
@@ -37,18 +35,6 @@ RECOMMENDED = (
     "JobID,Cluster,User,Group,Account,Partition,QOS,JobName,State,Submit,Eligible,Start,End,Elapsed,Suspended,Timelimit,"
     "ReqCPUS,AllocCPUS,NNodes,ReqMem,AllocTRES,ReqTRES,TotalCPU,MaxRSS,NTasks,Reservation,Constraints,SubmitLine"
 )
-
-#: The columns of sacct that are used, in lower case, and other names of some.
-_USED = (
-    "jobid", "cluster", "user", "uid", "group", "gid", "account", "partition", "qos", "jobname", "state", "submit",
-    "eligible", "start", "end", "elapsed", "elapsedraw", "suspended", "timelimit", "timelimitraw", "reqcpus",
-    "alloccpus", "allocnodes", "reqmem", "alloctres", "reqtres", "totalcpu", "maxrss", "averss", "ntasks", "licenses",
-    "reservation", "submitline", "constraints", "allocgres", "reqgres",
-)  # fmt: skip
-_OTHER_NAMES = {"alloccpus": "ncpus", "allocnodes": "nnodes"}
-
-#: All names of used columns.
-_COLUMN_NAMES = {"jobidraw", *_USED, *_OTHER_NAMES.values()}
 
 #: Columns with free text of users, which may contain separators and line breaks.
 _FREE = (
@@ -84,40 +70,6 @@ _CHECKS: dict[str, Check] = {
     "submitline": matches(r"(\S*(sbatch|srun|salloc)\s[\s\S]*)?"),
     **dict.fromkeys(("user", "group", "account", "qos", "cluster", "partition"), matches(r"[^\n]*")),
 }  # fmt: skip
-
-
-def is_accounting(path: str | os.PathLike[str]) -> bool:
-    """Return whether a file is the output of ``sacct -P``, ``sacct --json`` or jobcomp/filetxt."""
-    begin = _begin_of(path)
-    return begin[:1] == b"{" or is_jobcomp(begin) or _is_header(begin.partition(b"\n")[0])
-
-
-def is_headless(path: str | os.PathLike[str]) -> bool:
-    """Return whether a file looks like the output of ``sacct -P -n``: records between ``|`` without a header."""
-    line = _begin_of(path).partition(b"\n")[0]
-    return line.count(b"|") >= 4 and not line.startswith(b";") and not _is_header(line)
-
-
-def _begin_of(path: str | os.PathLike[str]) -> bytes:
-    """Return the beginning of a file, plain or gzipped; empty if it cannot be read."""
-    if not is_file(path):
-        return b""
-    try:
-        with Path(path).open("rb") as file:
-            begin = file.read(1 << 16)
-        if begin[:2] == b"\x1f\x8b":
-            begin = zlib.decompressobj(31).decompress(begin)
-    except (OSError, zlib.error):
-        return b""
-    return begin.removeprefix(BOM).lstrip()
-
-
-def _is_header(line: bytes) -> bool:
-    """Return whether a line names columns of sacct; the first line of a log has numbers or a ``;``."""
-    if line.startswith(b";"):
-        return False
-    names = re.split(r"[|,;:\s]+", line.decode("utf-8", "replace").strip().lower())
-    return "jobid" in names or len(_COLUMN_NAMES.intersection(names)) >= 2
 
 
 def import_sacct(
@@ -177,7 +129,7 @@ def _read_columns(text: bytes, path: str, columns: str | None, delimiter: str, t
     header_line = None if columns else text[: text.find(b"\n")]
     if header_line:
         body = _without_headers(body, header_line, first_line, tally)
-    wanted = {used: name for used in _USED for name in (_OTHER_NAMES.get(used, used), used) if name in names}
+    wanted = {used: name for used in USED for name in (OTHER_NAMES.get(used, used), used) if name in names}
     _require(path, names, wanted)
     layout = Layout(names, delimiter, _CHECKS, _FREE, _agrees)
     table = read_records(body, layout, list(wanted.values()), tally, first_line)
@@ -210,7 +162,7 @@ def _agrees(record: Mapping[str, str]) -> bool:
 
 def _jobs_of(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
     """Return the typed allocations among records in the columns of sacct, with the memory of their steps."""
-    table = table.with_columns(pl.lit("").alias(used) for used in _USED if used not in table.columns)
+    table = table.with_columns(pl.lit("").alias(used) for used in USED if used not in table.columns)
     table = _identified(table, tally)
     steps = table.filter(pl.col("step").is_not_null())
     tally.note(steps, "steps, which are not jobs", pl.lit(True))

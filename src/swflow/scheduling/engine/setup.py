@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
+from swflow.scheduling.initial_state import Given, Ranks, new_state, shared_arrays
 from swflow.scheduling.machine.counted import counted_processors
 from swflow.scheduling.machine.numbered import Numbered, new_numbered
 from swflow.scheduling.problem import Machine, Problem, Window
 from swflow.scheduling.scheduler import Queue
 from swflow.scheduling.state.choices import Allocation, Backfill
 from swflow.scheduling.state.layout import CONSERVATIVE, EASY, NONE, OTHER, State
-from swflow.scheduling.state.setup import Given, Ranks, new_state, shared_arrays
 
 
 def new_states(problem: Problem) -> tuple[list[State], list[Ranks]]:

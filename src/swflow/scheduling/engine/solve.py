@@ -12,6 +12,8 @@ from swflow.errors import SwflowError
 from swflow.scheduling.engine.fast_easy import serve_by_arrival
 from swflow.scheduling.engine.loop import run_events
 from swflow.scheduling.engine.setup import new_states
+from swflow.scheduling.final_state import chosen_items, copied_columns, raise_errors, schedule_of
+from swflow.scheduling.initial_state import WAITING, new_arrivals
 from swflow.scheduling.machine.alvio import ALVIO, RELEASED_ALVIO, with_shadows
 from swflow.scheduling.machine.counted import COUNTED, Counted
 from swflow.scheduling.machine.node_sharing import MOST_PENALTY, Sharing
@@ -19,9 +21,7 @@ from swflow.scheduling.machine.numbered import NUMBERED, larger
 from swflow.scheduling.problem import Problem
 from swflow.scheduling.state.accounts import ACCOUNTING, Accounting
 from swflow.scheduling.state.choices import Dispatch
-from swflow.scheduling.state.result import chosen_items, copied_columns, raise_errors, schedule_of
 from swflow.scheduling.state.schedule import Schedule
-from swflow.scheduling.state.setup import WAITING, new_arrivals
 
 
 def solve_by_textbook(problem: Problem) -> Schedule:

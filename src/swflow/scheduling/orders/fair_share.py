@@ -9,7 +9,6 @@ import polars as pl
 
 from swflow.errors import SwflowError, suggest
 from swflow.jobs.table import Workload
-from swflow.log.imported import names_of
 from swflow.scheduling.options import (
     LIMITS,
     USER_LIMITS,
@@ -99,7 +98,7 @@ class Names:
     def number_of(self, kind: str, name: str, where: str) -> int:
         """Return the number of a name, or of a number as text; ``where`` names the option in errors."""
         if kind not in self._known:
-            names = names_of(self.workload.header, _COLUMNS[kind])
+            names = self.workload.header.names_of(_COLUMNS[kind])
             self._known[kind] = {text: number for number, text in names.items()}
         known = self._known[kind]
         if name in known:
@@ -113,11 +112,11 @@ class Names:
 
     def name_of(self, kind: str, number: int) -> str:
         """Return the name of a user or group, or its number as text."""
-        return names_of(self.workload.header, _COLUMNS[kind]).get(number, str(number))
+        return self.workload.header.names_of(_COLUMNS[kind]).get(number, str(number))
 
     def shown(self, kind: str, number: int) -> str:
         """Return a number with its name, if it has one."""
-        name = names_of(self.workload.header, _COLUMNS[kind]).get(number)
+        name = self.workload.header.names_of(_COLUMNS[kind]).get(number)
         return f"{name} ({number})" if name else str(number)
 
 

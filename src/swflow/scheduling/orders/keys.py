@@ -8,14 +8,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from swflow.compiled.kernel import Callback, Handle, Kernel, interpreted
+from swflow.compiled.kernel import Callback, Handle, Kernel, call_formula, interpreted
 from swflow.errors import SwflowError
 from swflow.scheduling.orders.formula import compile_formula, numpy_text, parsed
 from swflow.scheduling.orders.function import PluginOrder, plugin_function, with_all_parameters
 from swflow.scheduling.orders.vocabulary import CHANGING, LOG, OF_ACCOUNTS, PARAMETERS, PLAIN
 from swflow.scheduling.plugins.source import is_own
 from swflow.scheduling.state.items import Items
-from swflow.scheduling.state.search import key_of
+from swflow.scheduling.state.search import demand_of
+from swflow.scheduling.state.variables import Variables
 
 
 @dataclass(frozen=True)
@@ -141,9 +142,34 @@ def _fill_keys(formula: int, columns: JobColumns, keys: _Keys) -> int:
     for item in range(keys.values.size):
         known = columns.attributes[min(item, columns.attributes.shape[0] - 1)]
         owner = columns.owners[min(item, columns.owners.shape[0] - 1)]
-        submit, planned = items.submit[item], items.planned[item]
-        numbers = submit, submit, planned, float(items.processors[item]), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-        keys.values[item] = key_of(formula, item, numbers, known, owner, items.demands, columns.slots)
+        submit = items.submit[item]
+        # A static key mentions no variable that changes while a job waits, and none of the machine.
+        variables = Variables(
+            now=submit,
+            submit_time=submit,
+            estimate=items.planned[item],
+            processors=float(items.processors[item]),
+            user_id=known[0],
+            group_id=known[1],
+            queue_id=known[2],
+            executable_id=known[3],
+            job_id=known[4],
+            partition_id=owner[0],
+            user_usage=0.0,
+            group_usage=0.0,
+            user_share=owner[1],
+            group_share=owner[2],
+            fair_tree=0.0,
+            association_usage=0.0,
+            machine_processors=0.0,
+            dominant_share=0.0,
+            requested_nodes=known[5],
+            resource_1=demand_of(items.demands, item, columns.slots[0]),
+            resource_2=demand_of(items.demands, item, columns.slots[1]),
+            resource_3=demand_of(items.demands, item, columns.slots[2]),
+            resource_4=demand_of(items.demands, item, columns.slots[3]),
+        )
+        keys.values[item] = call_formula(formula, variables)
     return 0
 
 

@@ -4,6 +4,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from swflow.scheduling.state.variables import Variables
+
 #: The pseudo-scheduler that replays the start times that the log recorded.
 LOG = "log"
 
@@ -61,22 +63,17 @@ MULTIFACTOR = "slurm-multifactor"
 #: How many resources of a machine the formulas of a scheduler may mention.
 MOST_NAMED = 4
 
-#: The arguments of every formula, in order: seconds, processors, and numbers of the log (NaN where unknown); then those
-#: of job ownership; the largest share of the machine's processors or of one of its resources that the job needs; the
-#: nodes that it requests (1 if unknown); and its units of the resources that the formula mentions. `wait` follows from
-#: the first two.
-PARAMETERS = (
-    "now", "submit_time", "estimate", "processors", "user_id", "group_id", "queue_id", "executable_id", "job_id",
-    "partition_id", "user_usage", "group_usage", "user_share", "group_share", "fair_tree", "association_usage",
-    "machine_processors", "dominant_share", "requested_nodes",
-    *(f"resource_{number}" for number in range(1, MOST_NAMED + 1)),
-)  # fmt: skip
+#: The arguments of every formula, in order.
+PARAMETERS = Variables._fields
 
 #: The variables that follow from the time and from what every job has: the first four parameters.
-PLAIN = frozenset({"now", "wait", *PARAMETERS[1:4]})
+PLAIN = frozenset({"now", "wait", "submit_time", "estimate", "processors"})
 
 #: The parameters of job ownership.
-OF_ACCOUNTS = PARAMETERS[9:17]
+OF_ACCOUNTS = (
+    "partition_id", "user_usage", "group_usage", "user_share", "group_share", "fair_tree", "association_usage",
+    "machine_processors",
+)  # fmt: skip
 
 #: Those that need the tree of accounts.
 OF_TREE = frozenset({"fair_tree", "association_usage"})

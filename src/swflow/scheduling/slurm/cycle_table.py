@@ -13,12 +13,12 @@ from swflow.scheduling.slurm.timetable import slot_start
 def open_table(state: SlurmState, clock: float) -> None:
     """Begin the table with one slot, without reservations."""
     machine, parameters = state.machine, state.own.parameters[0]
-    slot = machine.slots[0]
+    slot = machine.cycle.slots[0]
     slot.begin, slot.end, slot.next = slot_start(state, clock), slot_start(state, clock + parameters.window), 0
     slot.failures = slot.gains = 0
-    machine.stale[:] = True
-    machine.bounded[:] = -1
-    assign(machine.unreserved[0], machine.members[machine.closed.size - 1])
+    machine.cycle.stale[:] = True
+    machine.cycle.bounded[:] = -1
+    assign(machine.cycle.unreserved[0], machine.members[machine.search.closed.size - 1])
     machine.head[0].slots = 1
     find_occupied(machine, clock + parameters.window)
 
@@ -27,18 +27,18 @@ def is_unreserved(state: SlurmState, begin: float, end: float) -> bool:
     """Return whether the chosen nodes are not reserved from ``begin`` to before ``end``."""
     machine, slot = state.machine, 0
     while True:
-        one = machine.slots[slot]
-        if one.end > begin and not is_within(machine.picked, machine.unreserved[slot]):
+        one = machine.cycle.slots[slot]
+        if one.end > begin and not is_within(machine.picked, machine.cycle.unreserved[slot]):
             return False
         slot = one.next
-        if slot == 0 or machine.slots[slot].begin >= end:
+        if slot == 0 or machine.cycle.slots[slot].begin >= end:
             return True
 
 
 def reserve_nodes(state: SlurmState, begin: float, end: float) -> None:
     """Reserve the chosen nodes, and merge the first two slots of equal nodes (`_add_reservation` in backfill.c)."""
     machine = state.machine
-    slots, slot, before = machine.slots, 0, 0
+    slots, slot, before = machine.cycle.slots, 0, 0
     while slots[slot].end < begin:
         before, slot = slot, slots[slot].next
         if slot == 0:
@@ -50,7 +50,7 @@ def reserve_nodes(state: SlurmState, begin: float, end: float) -> None:
         slot = slots[slot].next
         if end < slots[slot].end:
             _split(state, slot, end)
-        remove(machine.unreserved[slot], machine.picked)
+        remove(machine.cycle.unreserved[slot], machine.picked)
         if end == slots[slot].end:
             break
     last = slot
@@ -58,7 +58,7 @@ def reserve_nodes(state: SlurmState, begin: float, end: float) -> None:
     _note_gains(machine, last)
     while slots[before].next > 0:
         slot = slots[before].next
-        if _is_equal(machine.unreserved[before], machine.unreserved[slot]):
+        if _is_equal(machine.cycle.unreserved[before], machine.cycle.unreserved[slot]):
             slots[before].end, slots[before].next = slots[slot].end, slots[slot].next
             _note_gains(machine, before)
             break
@@ -69,10 +69,10 @@ def reserve_nodes(state: SlurmState, begin: float, end: float) -> None:
 
 def _note_gains(machine: NodeState, slot: int) -> None:
     """Note the first word of nodes that are reserved in a slot, but not in the next one."""
-    one, other = machine.slots[slot], machine.slots[slot].next
+    one, other = machine.cycle.slots[slot], machine.cycle.slots[slot].next
     one.gains = 0
-    for word in range(machine.occupied.size):
-        if other > 0 and machine.unreserved[other, word] & ~machine.unreserved[slot, word] != EMPTY:
+    for word in range(machine.cycle.occupied.size):
+        if other > 0 and machine.cycle.unreserved[other, word] & ~machine.cycle.unreserved[slot, word] != EMPTY:
             one.gains = word + 1
             break
 
@@ -80,11 +80,11 @@ def _note_gains(machine: NodeState, slot: int) -> None:
 def _split(state: SlurmState, slot: int, time: float) -> None:
     """Split a slot at a time."""
     machine = state.machine
-    slots, new = machine.slots, machine.head[0].slots
+    slots, new = machine.cycle.slots, machine.head[0].slots
     slots[new].begin, slots[new].end, slots[new].next = time, slots[slot].end, slots[slot].next
     slots[slot].end, slots[slot].next, slots[new].failures = time, new, 0
     slots[new].gains, slots[slot].gains = slots[slot].gains, 0
-    assign(machine.unreserved[new], machine.unreserved[slot])
+    assign(machine.cycle.unreserved[new], machine.cycle.unreserved[slot])
     machine.head[0].slots += 1
 
 
@@ -101,14 +101,14 @@ def _is_equal(nodes: np.ndarray, others: np.ndarray) -> bool:
 def slot_at(machine: NodeState, time: float) -> int:
     """Return the slot at a time, or the last one."""
     slot = 0
-    while machine.slots[slot].end <= time and machine.slots[slot].next > 0:
-        slot = machine.slots[slot].next
+    while machine.cycle.slots[slot].end <= time and machine.cycle.slots[slot].next > 0:
+        slot = machine.cycle.slots[slot].next
     return slot
 
 
 def next_gain(machine: NodeState, own: np.ndarray, slot: int, end: float) -> int:
     """Return the first slot from one on, and until a time, after which another node is not reserved; -1 if none."""
-    slots = machine.slots
+    slots = machine.cycle.slots
     while slots[slot].next > 0:
         if slots[slot].gains > 0 and _gains(machine, slot, own):
             return slot
@@ -120,9 +120,9 @@ def next_gain(machine: NodeState, own: np.ndarray, slot: int, end: float) -> int
 
 def _gains(machine: NodeState, slot: int, members: np.ndarray) -> bool:
     """Return whether some of these nodes are reserved in a slot, but not in the next one."""
-    other = machine.slots[slot].next
-    for word in range(machine.slots[slot].gains - 1, members.size):
-        if members[word] & machine.unreserved[other, word] & ~machine.unreserved[slot, word] != EMPTY:
+    other = machine.cycle.slots[slot].next
+    for word in range(machine.cycle.slots[slot].gains - 1, members.size):
+        if members[word] & machine.cycle.unreserved[other, word] & ~machine.cycle.unreserved[slot, word] != EMPTY:
             return True
     return False
 
@@ -133,10 +133,10 @@ def find_usable(machine: NodeState, own: np.ndarray, slot: int, end: float, need
 
     The end is inclusive. The search ends when they cannot have as many processors as ``needed``.
     """
-    slots, usable, last = machine.slots, machine.usable, slot
+    slots, usable, last = machine.cycle.slots, machine.search.usable, slot
     assign(usable, own)
     while slots[slot].begin <= end and most_usable(machine) >= needed:
-        keep(usable, machine.unreserved[slot])
+        keep(usable, machine.cycle.unreserved[slot])
         last, slot = slot, slots[slot].next
         if slot == 0:
             break
@@ -149,8 +149,8 @@ def find_usable(machine: NodeState, own: np.ndarray, slot: int, end: float, need
 def is_noted(state: SlurmState, slot: int, item: int, end: float, later: float) -> bool:
     """Return whether a job cannot start from a slot on until a time, by the failures that are noted."""
     machine, width = state.machine, state.jobs[item].processors
-    for k in range(min(machine.slots[slot].failures, KEPT)):
-        one = machine.failures[slot, k]
+    for k in range(min(machine.cycle.slots[slot].failures, KEPT)):
+        one = machine.cycle.failures[slot, k]
         is_smaller = width >= one.processors and end >= one.end and machine.allowed[item] == one.allowed
         if is_smaller and later <= one.until and needs_as_much(state, item, one.job):
             return True
@@ -159,6 +159,6 @@ def is_noted(state: SlurmState, slot: int, item: int, end: float, later: float) 
 
 def note_failure(machine: NodeState, slot: int, item: int, width: int, end: float, until: float) -> None:
     """Note that a job of some width and end cannot start from a slot on until a time."""
-    one = machine.failures[slot, machine.slots[slot].failures % KEPT]
+    one = machine.cycle.failures[slot, machine.cycle.slots[slot].failures % KEPT]
     one.processors, one.end, one.until, one.allowed, one.job = width, end, until, machine.allowed[item], item
-    machine.slots[slot].failures += 1
+    machine.cycle.slots[slot].failures += 1

@@ -52,6 +52,33 @@ HEAD = record(
 )
 
 
+class Search(NamedTuple):
+    """Scratch arrays of the search for the nodes of one job."""
+
+    own: np.ndarray  # the set of nodes of a job's partition that are available while it runs
+    usable: np.ndarray  # the set of nodes that a job may use
+    open: np.ndarray  # the set of nodes that are open to jobs in a pass
+    closed: np.ndarray  # whether each partition is closed in a pass
+    then: np.ndarray  # the processors of each node that are free when a job starts
+    later: np.ndarray  # the units of each node that are free then
+    fitting: np.ndarray  # the processors of each usable node that a job can use by node
+    marks: np.ndarray  # the last count by `could_use` that included each node
+    sums: np.ndarray  # the units of each resource that are free then
+    runs: np.ndarray  # the consecutive nodes among those that a job may use
+
+
+class Cycle(NamedTuple):
+    """The table of a backfill cycle, and what the cycle knows of the jobs that it still tests."""
+
+    slots: np.ndarray  # the table of a cycle
+    failures: np.ndarray  # the last failures in each slot
+    bounds: np.ndarray  # bounds on the jobs of each kind that may start in a cycle, by time
+    bounded: np.ndarray  # the number of bounds of each kind
+    stale: np.ndarray  # whether reservations or starts followed the bounds of each kind
+    unreserved: np.ndarray  # the set of nodes that are not reserved in each slot
+    occupied: np.ndarray  # the set of nodes that have no free processors in the window of a cycle
+
+
 class NodeState(NamedTuple):
     """The free processors of each node, the nodes of running jobs, and the table of a backfill cycle."""
 
@@ -66,7 +93,6 @@ class NodeState(NamedTuple):
     allowed: np.ndarray  # the set of each job
     windows: np.ndarray  # the windows in which nodes are unavailable
     away: np.ndarray  # the sets of these nodes
-    own: np.ndarray  # scratch: the set of nodes of a job's partition that are available while it runs
     kind: np.ndarray  # the kind of each job: those of a set that need about as many units for a processor
     allowed_of: np.ndarray  # the set of each kind
     rates: np.ndarray  # (kinds, resources): at most the units for a processor
@@ -79,22 +105,8 @@ class NodeState(NamedTuple):
     released: np.ndarray  # the nodes of each release, a word of a set
     chosen: np.ndarray  # the parts of the job that starts next
     picked: np.ndarray  # the set of their nodes
-    usable: np.ndarray  # scratch: the set of nodes that a job may use
-    open: np.ndarray  # scratch: the set of nodes that are open to jobs in a pass
-    closed: np.ndarray  # scratch: whether each partition is closed in a pass
-    then: np.ndarray  # scratch: the processors of each node that are free when a job starts
-    later: np.ndarray  # scratch: the units of each node that are free then
-    fitting: np.ndarray  # scratch: the processors of each usable node that a job can use by node
-    marks: np.ndarray  # scratch: the last count by `could_use` that included each node
-    sums: np.ndarray  # scratch: the units of each resource that are free then
-    runs: np.ndarray  # scratch: the consecutive nodes among those that a job may use
-    slots: np.ndarray  # the table of a cycle
-    failures: np.ndarray  # the last failures in each slot
-    bounds: np.ndarray  # scratch: bounds on the jobs of each kind that may start in a cycle, by time
-    bounded: np.ndarray  # scratch: the number of bounds of each kind
-    stale: np.ndarray  # scratch: whether reservations or starts followed the bounds of each kind
-    unreserved: np.ndarray  # the set of nodes that are not reserved in each slot
-    occupied: np.ndarray  # the set of nodes that have no free processors in the window of a cycle
+    search: Search
+    cycle: Cycle
     preempted: Preempted
 
 
@@ -155,7 +167,6 @@ def new_node_state(
         allowed=alike[nodes.allowed],
         windows=np.array([tuple(np.floor(window[:2])) for window in windows], WINDOW),
         away=_sets(nodes.away),
-        own=np.zeros(words, np.uint64),
         kind=kind,
         allowed_of=kinds,
         rates=rates,
@@ -168,22 +179,27 @@ def new_node_state(
         released=np.zeros(parts.size, np.uint64),
         chosen=np.zeros(count, PART),
         picked=np.zeros(words, np.uint64),
-        usable=np.zeros(words, np.uint64),
-        open=np.zeros(words, np.uint64),
-        closed=np.zeros(len(sets), np.bool_),
-        then=np.zeros(count, np.int64),
-        later=np.zeros_like(nodes.units.T, order="C"),
-        fitting=np.zeros(count, np.int64),
-        marks=np.zeros(count, np.int64),
-        sums=np.zeros(nodes.units.shape[1], np.int64),
-        runs=np.zeros(count, RUN),
-        slots=np.zeros(slots, SLOT),
-        failures=np.zeros((slots, KEPT), FAILURE),
-        bounds=np.zeros((len(kinds), slots), BOUND),
-        bounded=np.zeros(len(kinds), np.int64),
-        stale=np.zeros(len(kinds), np.bool_),
-        unreserved=np.zeros((slots, words), np.uint64),
-        occupied=np.zeros(words, np.uint64),
+        search=Search(
+            own=np.zeros(words, np.uint64),
+            usable=np.zeros(words, np.uint64),
+            open=np.zeros(words, np.uint64),
+            closed=np.zeros(len(sets), np.bool_),
+            then=np.zeros(count, np.int64),
+            later=np.zeros_like(nodes.units.T, order="C"),
+            fitting=np.zeros(count, np.int64),
+            marks=np.zeros(count, np.int64),
+            sums=np.zeros(nodes.units.shape[1], np.int64),
+            runs=np.zeros(count, RUN),
+        ),
+        cycle=Cycle(
+            slots=np.zeros(slots, SLOT),
+            failures=np.zeros((slots, KEPT), FAILURE),
+            bounds=np.zeros((len(kinds), slots), BOUND),
+            bounded=np.zeros(len(kinds), np.int64),
+            stale=np.zeros(len(kinds), np.bool_),
+            unreserved=np.zeros((slots, words), np.uint64),
+            occupied=np.zeros(words, np.uint64),
+        ),
         preempted=preempted,
     )
 
@@ -208,8 +224,8 @@ def in_both(nodes: np.ndarray, others: np.ndarray) -> int:
 def most_usable(machine: NodeState) -> int:
     """Return at least as many processors as the usable nodes can have in the window of a cycle, by their number."""
     nodes = 0
-    for word in range(machine.usable.size):
-        nodes += ones(machine.usable[word] & ~machine.occupied[word])
+    for word in range(machine.search.usable.size):
+        nodes += ones(machine.search.usable[word] & ~machine.cycle.occupied[word])
     return machine.head[0].largest * nodes
 
 

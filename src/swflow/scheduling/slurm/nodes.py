@@ -10,7 +10,6 @@ import polars as pl
 
 from swflow.errors import SwflowError
 from swflow.jobs.table import Workload
-from swflow.log.imported import names_of
 from swflow.scheduling.options import Unavailable, Unchecked, in_ranges, positions_of
 from swflow.scheduling.orders.fair_share import SELECT, Names
 from swflow.scheduling.scheduler import Scheduler
@@ -103,7 +102,7 @@ def _groups_for(
     base, allowed = [*range(len(shown))], partition.to_numpy().copy()
     if "constraint_id" in jobs.columns:
         features = np.repeat(np.array([{*group.get("features", ())} for group in groups], object), counts)
-        texts = names_of(workload.header, "constraint_id")
+        texts = workload.header.names_of("constraint_id")
         used = pl.DataFrame({"partition": partition, "constraint": jobs["constraint_id"]}).with_row_index()
         for (of, number), rows in used.drop_nulls().group_by("partition", "constraint", maintain_order=True):
             satisfies = _satisfying(texts.get(number, str(number)), features)

@@ -54,8 +54,8 @@ def _start_jobs(state: SlurmState, now: float) -> None:
     timetable, machine = state.own.timetable[0], state.machine
     timetable.waits = 0
     free = free_now(state)
-    assign(machine.open, machine.members[machine.closed.size - 1])
-    machine.closed[:] = False
+    assign(machine.search.open, machine.members[machine.search.closed.size - 1])
+    machine.search.closed[:] = False
     tested = 0
     start_search(state)
     while _may_fit(state, free):
@@ -66,10 +66,10 @@ def _start_jobs(state: SlurmState, now: float) -> None:
         if is_limited(state, item):
             continue
         partition, width = machine.partition[machine.allowed[item]], state.jobs[item].processors
-        if not machine.closed[partition]:
-            find_own(state, item, float(math.floor(now)), machine.usable)
-            keep(machine.usable, machine.members[machine.allowed[item]])
-            keep(machine.usable, machine.open)
+        if not machine.search.closed[partition]:
+            find_own(state, item, float(math.floor(now)), machine.search.usable)
+            keep(machine.search.usable, machine.members[machine.allowed[item]])
+            keep(machine.search.usable, machine.search.open)
             leave_out(state, now)
             if free_for(state, item) >= width:
                 choose_free_nodes(state, item)
@@ -78,9 +78,9 @@ def _start_jobs(state: SlurmState, now: float) -> None:
                 continue
             make_room(state, item, now)
             if all_for(state, item) >= width:
-                machine.closed[partition] = True
-                remove(machine.open, machine.members[partition])
-                free = total(machine.free, machine.open, machine.idle)
+                machine.search.closed[partition] = True
+                remove(machine.search.open, machine.members[partition])
+                free = total(machine.free, machine.search.open, machine.idle)
         timetable.waits = 1
 
 
@@ -177,9 +177,9 @@ def _plan(state: SlurmState, item: int, now: float, clock: float) -> int:
     The job is tested at the time of the cycle. If it would start only after other nodes are no longer reserved, it is
     tested again at that time; likewise if a window ends.
     """
-    machine, job, own, found = state.machine, state.jobs[item], state.machine.own, _UNTESTED
+    machine, job, own, found = state.machine, state.jobs[item], state.machine.search.own, _UNTESTED
     allowed, requested = machine.allowed[item], machine.requested[item]
-    slots, slot, earliest = machine.slots, slot_at(machine, clock), clock
+    slots, slot, earliest = machine.cycle.slots, slot_at(machine, clock), clock
     window = clock + state.own.parameters[0].window
     while True:
         if machine.windows.size > 0:
@@ -188,7 +188,7 @@ def _plan(state: SlurmState, item: int, now: float, clock: float) -> int:
         find_own(state, item, earliest, own)
         if slots[slot].end <= earliest:  # because of windows
             return TESTED if in_both(own, own) >= requested else found
-        if found == _UNTESTED and in_both(own, machine.occupied) >= requested:
+        if found == _UNTESTED and in_both(own, machine.cycle.occupied) >= requested:
             found = TESTED
         end = earliest + job.planned
         gain = next_gain(machine, own, slot, end)
@@ -204,9 +204,9 @@ def _plan(state: SlurmState, item: int, now: float, clock: float) -> int:
                 last = find_usable(machine, own, slot, end, job.processors)
             else:  # features do not matter to whether it is tested
                 last = find_usable(machine, own, slot, end, 1)
-                if in_both(machine.usable, machine.usable) >= requested:
+                if in_both(machine.search.usable, machine.search.usable) >= requested:
                     found = TESTED
-                keep(machine.usable, machine.members[allowed])
+                keep(machine.search.usable, machine.members[allowed])
             most = most_usable(machine)
             if found == TESTED and most >= job.processors:
                 if is_limited(state, item):
@@ -234,7 +234,7 @@ def _start_or_reserve(state: SlurmState, item: int, now: float, clock: float, st
     if start <= clock:
         choose_free_nodes(state, item)
         begin(state, item, now)
-        state.machine.stale[:] = True
+        state.machine.cycle.stale[:] = True
         return TESTED
     choose_nodes_then(state, item)
     return reserve_picked(state, item, start)
@@ -246,17 +246,17 @@ def reserve_picked(state: SlurmState, item: int, start: float) -> int:
     last = max(slot_start(state, start + state.jobs[item].planned), first + state.own.parameters[0].resolution)
     if not is_unreserved(state, first, last):
         return _OVERLAPS
-    if machine.head[0].slots >= machine.slots.size - 1:
+    if machine.head[0].slots >= machine.cycle.slots.size - 1:
         return _FULL
     reserve_nodes(state, first, last)
-    machine.stale[:] = True
+    machine.cycle.stale[:] = True
     return TESTED
 
 
 def _has_occupied(machine: NodeState, item: int) -> bool:
     """Return whether as many nodes of a job's partition as it needs are occupied in the window, so never reserved."""
     members = machine.members[machine.partition[machine.allowed[item]]]
-    return in_both(members, machine.occupied) >= machine.requested[item]
+    return in_both(members, machine.cycle.occupied) >= machine.requested[item]
 
 
 # -- early ends of a cycle
@@ -278,7 +278,7 @@ def _has_hope(state: SlurmState, now: float, clock: float, tests: int) -> bool:
                 return head.hopeful == head.reached or _is_within_reach(state, tests)
             head.hopeful += 1
         may_any = may_preempt(state)
-        for kind in range(state.machine.bounded.size):
+        for kind in range(state.machine.cycle.bounded.size):
             if may_any or _bound_starts(state, kind, clock):
                 may_any = True
                 break
@@ -312,11 +312,11 @@ def _is_within_reach(state: SlurmState, tests: int) -> bool:
 def _may_start(state: SlurmState, item: int, clock: float) -> bool:
     """Return whether a job is narrow and short enough to start on nodes that are not reserved before its end."""
     kind = state.machine.kind[item]
-    if state.machine.bounded[kind] < 0:
+    if state.machine.cycle.bounded[kind] < 0:
         _bound_starts(state, kind, clock)
     if not _is_within_bounds(state, item, clock):
         return False
-    if state.machine.stale[kind]:
+    if state.machine.cycle.stale[kind]:
         _bound_starts(state, kind, clock)
         return _is_within_bounds(state, item, clock)
     return True
@@ -326,8 +326,8 @@ def _is_within_bounds(state: SlurmState, item: int, clock: float) -> bool:
     """Return whether a job is narrow and short enough to start by the bounds of its kind."""
     machine, job = state.machine, state.jobs[item]
     kind = machine.kind[item]
-    for k in range(machine.bounded[kind]):
-        bound = machine.bounds[kind, k]
+    for k in range(machine.cycle.bounded[kind]):
+        bound = machine.cycle.bounds[kind, k]
         if clock + job.planned < bound.until:
             return job.processors <= bound.free
     return False
@@ -340,28 +340,28 @@ def _bound_starts(state: SlurmState, kind: int, clock: float) -> bool:
     Return whether there are any. Bounds that are not stale remain.
     """
     machine, width = state.machine, root_of(state.queue).width
-    if not machine.stale[kind]:
-        return machine.bounded[kind] > 0
-    slots, slot, size = machine.slots, 0, 0
-    assign(machine.usable, machine.members[machine.allowed_of[kind]])
-    keep(machine.usable, machine.idle)
-    free = free_for_kind(machine, kind, machine.usable)
+    if not machine.cycle.stale[kind]:
+        return machine.cycle.bounded[kind] > 0
+    slots, slot, size = machine.cycle.slots, 0, 0
+    assign(machine.search.usable, machine.members[machine.allowed_of[kind]])
+    keep(machine.search.usable, machine.idle)
+    free = free_for_kind(machine, kind, machine.search.usable)
     while free >= width:
         if slots[slot].end > clock:
             lost = machine.picked
-            assign(lost, machine.usable)
-            remove(lost, machine.unreserved[slot])
+            assign(lost, machine.search.usable)
+            remove(lost, machine.cycle.unreserved[slot])
             free -= free_for_kind(machine, kind, lost)
             if free < width:
                 break
-            keep(machine.usable, machine.unreserved[slot])
-            bound = machine.bounds[kind, size]
+            keep(machine.search.usable, machine.cycle.unreserved[slot])
+            bound = machine.cycle.bounds[kind, size]
             bound.until, bound.free = np.inf if slots[slot].next == 0 else slots[slots[slot].next].begin, free
             size += 1
         slot = slots[slot].next
         if slot == 0:
             break
-    machine.bounded[kind], machine.stale[kind] = size, False
+    machine.cycle.bounded[kind], machine.cycle.stale[kind] = size, False
     return size > 0
 
 

@@ -67,7 +67,7 @@ def could_use(state: SlurmState, item: int, free: np.ndarray, units: np.ndarray,
     head.mark += 1
     head.fitting = head.hosts = head.counted = 0
     for index in range(nodes.size):
-        word = nodes[index] & machine.usable[index]
+        word = nodes[index] & machine.search.usable[index]
         while word != EMPTY:
             node = (index << 6) + lowest(word)
             word &= word - ONE
@@ -85,25 +85,25 @@ def _fitting(state: SlurmState, item: int) -> int:
 
 def _note_fitting(machine: NodeState, node: int, processors: int) -> None:
     """Note the processors of a node that a job can use, of which it could use fewer before."""
-    head, before = machine.head[0], machine.fitting[node]
+    head, before = machine.head[0], machine.search.fitting[node]
     if before == 0 and processors > 0:
         head.hosts += 1
     head.fitting += processors - before
-    machine.fitting[node] = processors
+    machine.search.fitting[node] = processors
 
 
 def _note_free(machine: NodeState, free: np.ndarray, units: np.ndarray, node: int) -> None:
     """Note the free processors and units of a node before running jobs end."""
-    machine.marks[node] = machine.head[0].mark
-    machine.then[node], machine.fitting[node] = free[node], 0
-    for resource in range(machine.sums.size):
-        machine.later[resource, node] = units[resource, node]
+    machine.search.marks[node] = machine.head[0].mark
+    machine.search.then[node], machine.search.fitting[node] = free[node], 0
+    for resource in range(machine.search.sums.size):
+        machine.search.later[resource, node] = units[resource, node]
 
 
 def free_for(state: SlurmState, item: int) -> int:
     """Return how many free processors of the usable nodes a job can use; maybe more if they do not suffice."""
     machine = state.machine
-    found = total(machine.free, machine.usable, machine.idle)
+    found = total(machine.free, machine.search.usable, machine.idle)
     machine.head[0].counted = -1
     if found < state.jobs[item].processors or not counts_by_node(state, item):
         return found
@@ -114,13 +114,13 @@ def all_for(state: SlurmState, item: int) -> int:
     """Return how many processors of the usable nodes a job can use if no other job runs."""
     machine = state.machine
     if counts_by_node(state, item):
-        return could_use(state, item, machine.sizes, machine.capacities, machine.usable)
-    return total(machine.sizes, machine.usable, machine.usable)
+        return could_use(state, item, machine.sizes, machine.capacities, machine.search.usable)
+    return total(machine.sizes, machine.search.usable, machine.search.usable)
 
 
 def free_for_kind(machine: NodeState, kind: int, nodes: np.ndarray) -> int:
     """Return at least as many processors as any job of a kind can use now of a set of nodes."""
-    if machine.sums.size == 0:
+    if machine.search.sums.size == 0:
         return total(machine.free, nodes, nodes)
     found = 0
     for index in range(nodes.size):
@@ -129,7 +129,7 @@ def free_for_kind(machine: NodeState, kind: int, nodes: np.ndarray) -> int:
             node = (index << 6) + lowest(word)
             word &= word - ONE
             usable = machine.free[node]
-            for resource in range(machine.sums.size):
+            for resource in range(machine.search.sums.size):
                 if machine.rates[kind, resource] > 0:
                     usable = min(usable, int(machine.units[resource, node] / machine.rates[kind, resource]))
             found += usable
@@ -156,7 +156,7 @@ def choose_free_nodes(state: SlurmState, item: int) -> None:
     machine = state.machine
     free = machine.free
     if counts_by_node(state, item):
-        free = machine.fitting
+        free = machine.search.fitting
         _clear_rest(machine)
     _choose_nodes(machine, free, state.jobs[item].processors, machine.requested[item])
 
@@ -164,20 +164,20 @@ def choose_free_nodes(state: SlurmState, item: int) -> None:
 def choose_nodes_then(state: SlurmState, item: int) -> None:
     """Choose parts of the usable nodes for a job that starts at the time that `would_start` returned."""
     machine = state.machine
-    free = machine.fitting
+    free = machine.search.fitting
     if counts_by_node(state, item):
         _clear_rest(machine)
     else:
-        free = machine.then
+        free = machine.search.then
         _look_ahead(machine)
     _choose_nodes(machine, free, state.jobs[item].processors, machine.requested[item])
 
 
 def _clear_rest(machine: NodeState) -> None:
     """Note that a job can use no processors of the nodes that the last count leaves out."""
-    for node in range(machine.fitting.size):
-        if machine.marks[node] != machine.head[0].mark:
-            machine.fitting[node] = 0
+    for node in range(machine.search.fitting.size):
+        if machine.search.marks[node] != machine.head[0].mark:
+            machine.search.fitting[node] = 0
 
 
 def _choose_nodes(machine: NodeState, free: np.ndarray, width: int, nodes: int) -> None:
@@ -189,7 +189,7 @@ def _choose_nodes(machine: NodeState, free: np.ndarray, width: int, nodes: int) 
     alone, or else the nodes in their order, and leaves a processor for each of the other nodes that are needed
     (`_eval_nodes` and `_cpus_to_use` in src/plugins/select/cons_tres/job_test.c).
     """
-    runs, size = machine.runs, _find_runs(machine, free)
+    runs, size = machine.search.runs, _find_runs(machine, free)
     machine.head[0].chosen = 0
     machine.picked[:] = EMPTY
     while width > 0:
@@ -227,9 +227,9 @@ def _is_better(one: Any, other: Any, width: int, nodes: int) -> bool:
 
 def _find_runs(machine: NodeState, free: np.ndarray) -> int:
     """Find the sets of consecutive usable nodes with free processors; return their number."""
-    runs, size, before = machine.runs, 0, -2
-    for index in range(machine.usable.size):
-        word = machine.usable[index]
+    runs, size, before = machine.search.runs, 0, -2
+    for index in range(machine.search.usable.size):
+        word = machine.search.usable[index]
         while word != EMPTY:
             node = (index << 6) + lowest(word)
             word &= word - ONE
@@ -346,7 +346,7 @@ def planned_start(state: SlurmState, item: int, clock: float, until: float) -> t
         _list_releases(machine)
     by_node = counts_by_node(state, item)
     if by_node:
-        free = total(machine.free, machine.usable, machine.idle)
+        free = total(machine.free, machine.search.usable, machine.idle)
         _open_sums(state)
     place, span = 0, _FIRST_GROUP
     while place < head.releases and _usable_of(machine, place) == EMPTY:
@@ -383,21 +383,21 @@ def planned_start(state: SlurmState, item: int, clock: float, until: float) -> t
 
 def _usable_of(machine: NodeState, place: int) -> Any:
     """Return the usable nodes of a release, a word of a set."""
-    return machine.usable[machine.releases[place].word] & machine.released[place]
+    return machine.search.usable[machine.releases[place].word] & machine.released[place]
 
 
 def _open_sums(state: SlurmState) -> None:
     """Sum the free units of usable nodes."""
     machine = state.machine
-    for resource in range(machine.sums.size):
-        machine.sums[resource] = total(machine.units[resource], machine.usable, machine.usable)
+    for resource in range(machine.search.sums.size):
+        machine.search.sums[resource] = total(machine.units[resource], machine.search.usable, machine.search.usable)
 
 
 def _add_sums(state: SlurmState, place: int, nodes: int) -> None:
     """Add the units of some nodes of a release."""
     one = state.machine.releases[place]
-    for resource in range(state.machine.sums.size):
-        state.machine.sums[resource] += nodes * units_of_part(state, one.job, one.processors, resource)
+    for resource in range(state.machine.search.sums.size):
+        state.machine.search.sums[resource] += nodes * units_of_part(state, one.job, one.processors, resource)
 
 
 def _most_then(state: SlurmState, item: int, free: int, place: int, by_node: bool) -> int:
@@ -410,10 +410,10 @@ def _most_then(state: SlurmState, item: int, free: int, place: int, by_node: boo
     head = machine.head[0]
     if not by_node or free < job.processors:
         return free
-    for resource in range(machine.sums.size):
+    for resource in range(machine.search.sums.size):
         needed = state.demands[item, resource]
-        if machine.sums[resource] < needed:
-            return machine.sums[resource] * job.processors // needed
+        if machine.search.sums[resource] < needed:
+            return machine.search.sums[resource] * job.processors // needed
     if head.counted < 0:
         could_use(state, item, machine.free, machine.units, machine.idle)
     for counted in range(head.counted, place):
@@ -430,12 +430,12 @@ def _add_release(state: SlurmState, item: int, place: int, word: Any) -> None:
     while word != EMPTY:
         node = (one.word << 6) + lowest(word)
         word &= word - ONE
-        if machine.marks[node] != machine.head[0].mark:
+        if machine.search.marks[node] != machine.head[0].mark:
             _note_free(machine, machine.free, machine.units, node)
-        machine.then[node] += one.processors
+        machine.search.then[node] += one.processors
         for resource in range(state.capacities.size):
-            machine.later[resource, node] += units_of_part(state, one.job, one.processors, resource)
-        _note_fitting(machine, node, _processors_on(state, item, machine.then, machine.later, node))
+            machine.search.later[resource, node] += units_of_part(state, one.job, one.processors, resource)
+        _note_fitting(machine, node, _processors_on(state, item, machine.search.then, machine.search.later, node))
 
 
 def _list_releases(machine: NodeState) -> None:
@@ -459,24 +459,24 @@ def _list_releases(machine: NodeState) -> None:
 
 
 def _find_occupied(machine: NodeState, until: float) -> None:
-    assign(machine.occupied, machine.members[machine.closed.size - 1])
-    remove(machine.occupied, machine.idle)
+    assign(machine.cycle.occupied, machine.members[machine.search.closed.size - 1])
+    remove(machine.cycle.occupied, machine.idle)
     if machine.head[0].releases < 0:
         _list_releases(machine)
     for place in range(machine.head[0].releases):
         if machine.releases[place].time > until:
             break
-        machine.occupied[machine.releases[place].word] &= ~machine.released[place]
+        machine.cycle.occupied[machine.releases[place].word] &= ~machine.released[place]
 
 
 def _look_ahead(machine: NodeState) -> None:
     """Compute the free processors of each usable node at the time that `would_start` returned."""
     for node in range(machine.free.size):
-        machine.then[node] = machine.free[node]
+        machine.search.then[node] = machine.free[node]
     for place in range(machine.head[0].ended):
         one, word = machine.releases[place], _usable_of(machine, place)
         while word != EMPTY:
-            machine.then[(one.word << 6) + lowest(word)] += one.processors
+            machine.search.then[(one.word << 6) + lowest(word)] += one.processors
             word &= word - ONE
 
 
@@ -485,7 +485,7 @@ def _free_now(state: SlurmState) -> int:
 
 
 def _find(state: SlurmState, item: int, width: int, length: float, now: float) -> float:
-    assign(state.machine.usable, state.machine.members[state.machine.allowed[item]])
+    assign(state.machine.search.usable, state.machine.members[state.machine.allowed[item]])
     return would_start(state, item, now, np.inf)[0]
 
 

@@ -226,16 +226,16 @@ def _may_preempt(state: SlurmState) -> bool:
 
 def _leave_out(state: SlurmState, now: float) -> None:
     _find_released(state.machine, now)
-    remove(state.machine.usable, state.machine.preempted.released)
+    remove(state.machine.search.usable, state.machine.preempted.released)
 
 
 def _make_room(state: SlurmState, item: int, now: float) -> None:
     machine = state.machine
     _find_candidates(state, item, now)
     _preempt(state, item, now)
-    find_own(state, item, float(math.floor(now)), machine.usable)
-    keep(machine.usable, machine.members[machine.allowed[item]])
-    keep(machine.usable, machine.open)
+    find_own(state, item, float(math.floor(now)), machine.search.usable)
+    keep(machine.search.usable, machine.members[machine.allowed[item]])
+    keep(machine.search.usable, machine.search.open)
 
 
 def _has_failed(state: SlurmState, slot: int, item: int, end: float, later: float) -> bool:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from swflow.scheduling.initial_state import Given, Ranks, new_state, shared_arrays
 from swflow.scheduling.machine.counted import counted_processors
 from swflow.scheduling.problem import Machine, Problem
 from swflow.scheduling.slurm.node_state import new_node_state
@@ -14,7 +15,6 @@ from swflow.scheduling.slurm.timetable import TICK
 from swflow.scheduling.state.heap import ELEMENT
 from swflow.scheduling.state.layout import NONE, State
 from swflow.scheduling.state.queue import NO_JOB
-from swflow.scheduling.state.setup import Given, Ranks, new_state, shared_arrays
 
 #: Running jobs that a cycle plans to end together: each group spans twice the time of the last.
 _MOST_GROUPS = 64

@@ -3,6 +3,8 @@
 import numpy as np
 
 from swflow.compiled.kernel import Handle, Kernel
+from swflow.scheduling.final_state import chosen_items, copied_columns, raise_errors, schedule_of
+from swflow.scheduling.initial_state import WAITING, new_arrivals
 from swflow.scheduling.problem import Problem
 from swflow.scheduling.slurm.accounts import SLURM_ACCOUNTING
 from swflow.scheduling.slurm.loop import run_slurm
@@ -13,9 +15,7 @@ from swflow.scheduling.slurm.preemption import PREEMPTIVE
 from swflow.scheduling.slurm.schedule import PreemptiveSchedule
 from swflow.scheduling.slurm.setup import new_states
 from swflow.scheduling.state.choices import Dispatch
-from swflow.scheduling.state.result import chosen_items, copied_columns, raise_errors, schedule_of
 from swflow.scheduling.state.schedule import Schedule
-from swflow.scheduling.state.setup import WAITING, new_arrivals
 
 #: The event loops for counted processors, for nodes, and for nodes with preemption.
 RUN_PROCESSORS, RUN_NODES, RUN_PREEMPTIVE = (

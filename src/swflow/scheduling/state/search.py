@@ -7,6 +7,7 @@ from swflow.scheduling.state.heap import pop, push
 from swflow.scheduling.state.layout import State
 from swflow.scheduling.state.operations import time_of_keys, usage_of
 from swflow.scheduling.state.queue import Tree, following
+from swflow.scheduling.state.variables import Variables
 
 
 def queued_key(state: State, tree: Tree, item: int, now: float) -> float:
@@ -25,18 +26,39 @@ def queued_key(state: State, tree: Tree, item: int, now: float) -> float:
 def _key_of_all(state: State, formula: int, item: int, now: float, planned: float, processors: int) -> float:
     """Return the value of a formula that may mention any variable; new jobs have that of their submission."""
     options, usage = state.options[0], state.usage
-    user_usage, group_usage, fair_tree, association = usage_of(state, item, now)
+    user_usage, group_usage, fair_tree, association_usage = usage_of(state, item, now)
     dominant = processors / options.processors
     for resource in range(state.capacities.size):
         dominant = max(dominant, state.demands[item, resource] / max(state.capacities[resource], 1))
     known = state.attributes[min(item, state.attributes.shape[0] - 1)]
     owner = usage.variables[min(item, usage.variables.shape[0] - 1)]
-    submit, machine = state.jobs[item].submit, float(options.processors)
-    numbers = (
-        max(now, submit), submit, planned, float(processors), user_usage, group_usage, fair_tree, association, machine,
-        dominant,
-    )  # fmt: skip
-    return key_of(formula, item, numbers, known, owner, state.demands, state.slots)
+    submit = state.jobs[item].submit
+    variables = Variables(
+        now=max(now, submit),
+        submit_time=submit,
+        estimate=planned,
+        processors=float(processors),
+        user_id=known[0],
+        group_id=known[1],
+        queue_id=known[2],
+        executable_id=known[3],
+        job_id=known[4],
+        partition_id=owner[0],
+        user_usage=user_usage,
+        group_usage=group_usage,
+        user_share=owner[1],
+        group_share=owner[2],
+        fair_tree=fair_tree,
+        association_usage=association_usage,
+        machine_processors=float(options.processors),
+        dominant_share=dominant,
+        requested_nodes=known[5],
+        resource_1=demand_of(state.demands, item, state.slots[0]),
+        resource_2=demand_of(state.demands, item, state.slots[1]),
+        resource_3=demand_of(state.demands, item, state.slots[2]),
+        resource_4=demand_of(state.demands, item, state.slots[3]),
+    )
+    return call_formula(formula, variables)
 
 
 def line_up(state: State, tree: Tree, now: float, narrow: int, wide: int, base: float, latest: float) -> int:
@@ -71,42 +93,15 @@ def next_job(state: State, tree: Tree, now: float, narrow: int, wide: int, base:
     return tree.job_at[search.rank] if search.rank >= 0 else -1
 
 
-def key_of(
-    formula: int,
-    item: int,
-    numbers: tuple[float, ...],
-    attributes: np.ndarray,
-    owner: np.ndarray,
-    demands: np.ndarray,
-    slots: np.ndarray,
-) -> float:
-    """
-    Return the value of a formula for an item; of ``attributes`` and ``owner`` the item's row is given.
-
-    ``numbers`` are the time, the item's submit time, planned run time and processors, what `usage_of` returns, the
-    processors of the machine, and the item's dominant share.
-    """
-    now, submit, planned, processors, user_usage, group_usage, fair_tree, association, machine, dominant = numbers
-    return call_formula(
-        formula,
-        (
-            now, submit, planned, processors, attributes[0], attributes[1], attributes[2], attributes[3],
-            attributes[4], owner[0], user_usage, group_usage, owner[1], owner[2], fair_tree, association, machine,
-            dominant, attributes[5], _demand(demands, item, slots[0]), _demand(demands, item, slots[1]),
-            _demand(demands, item, slots[2]), _demand(demands, item, slots[3]),
-        ),
-    )  # fmt: skip
-
-
 def plain_key_of(formula: int, now: float, submit: float, planned: float, processors: float) -> float:
     """Return the value of a formula that mentions no other variables: to read those takes a fifth of a simulation."""
     return call_formula(formula, (now, submit, planned, processors) + _UNMENTIONED)  # noqa: RUF005
 
 
 #: What a formula receives instead of the variables that it does not mention.
-_UNMENTIONED = (np.nan,) * 19
+_UNMENTIONED = (np.nan,) * (len(Variables._fields) - 4)
 
 
-def _demand(demands: np.ndarray, item: int, resource: int) -> float:
+def demand_of(demands: np.ndarray, item: int, resource: int) -> float:
     """Return a job's demand for a resource that a formula mentions; 0 if it mentions none there."""
     return float(demands[item, resource]) if resource >= 0 else 0.0

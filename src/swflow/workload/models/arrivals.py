@@ -1,12 +1,12 @@
 """Arrival processes of synthetic workloads: the log's submit times, or a renewal process with daily cycles."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
+from swflow.jobs.header import Header
 from swflow.workload.models.lublin import SECONDS_A_DAY, SECONDS_A_SLOT, SLOTS_A_DAY, points_at, seconds_at
 from swflow.workload.models.pools import Plain, as_plain, of_plain
 
@@ -93,7 +93,7 @@ def arrivals_from_dict(content: Plain) -> LogArrivals | DailyCycle:
     return DailyCycle(**of_plain({name: value for name, value in content.items() if name != "kind"}))
 
 
-def fit_daily_cycle(submit_times: np.ndarray, header: Mapping[str, list[str]]) -> DailyCycle:
+def fit_daily_cycle(submit_times: np.ndarray, header: Header) -> DailyCycle:
     """
     Fit the arrival process to a log.
 
@@ -108,7 +108,7 @@ def fit_daily_cycle(submit_times: np.ndarray, header: Mapping[str, list[str]]) -
     Examples
     --------
     >>> working_hours = np.concatenate([day * 86400.0 + np.arange(9, 17) * 3600 for day in range(70)])
-    >>> cycle = fit_daily_cycle(working_hours, {})
+    >>> cycle = fit_daily_cycle(working_hours, Header())
     >>> float(cycle.half_hours[18].round(1)), float(cycle.half_hours[3].round(1)), cycle.days.round(1).tolist()
     (6.0, 0.0, [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0])
     >>> bool(abs(cycle.sample(560, np.random.default_rng(1))[-1] / working_hours[-1] - 1) < 0.2)
@@ -134,14 +134,12 @@ def fit_daily_cycle(submit_times: np.ndarray, header: Mapping[str, list[str]]) -
     )
 
 
-def clock_at_start(header: Mapping[str, list[str]]) -> float:
+def clock_at_start(header: Header) -> float:
     """Return the site's local time at second 0 of a log: seconds since Monday, 0:00."""
-    from swflow.log.swf import header_number, time_zone
-
-    start = header_number(header, "UnixStartTime")
+    start = header.start
     if start is None:
         return 0.0
-    moment = datetime.fromtimestamp(start, UTC).astimezone(time_zone(header))
+    moment = datetime.fromtimestamp(start, UTC).astimezone(header.time_zone)
     midnight = moment.replace(hour=0, minute=0, second=0, microsecond=0)
     return (timedelta(days=moment.weekday()) + (moment - midnight)).total_seconds()
 

@@ -1,10 +1,7 @@
 """Generate realistic requested times: few round values, many at the maximum, none below the run time."""
 
-from typing import NamedTuple
-
 import numpy as np
 
-from swflow.compiled.kernel import Handle, Kernel
 from swflow.errors import SwflowError
 
 MINUTE = 60
@@ -92,9 +89,8 @@ def modal_estimates(run_times: np.ndarray, rng: np.random.Generator, *, maximum:
     run = np.minimum(run_times[longest_first], values[-1])
     dealt = np.repeat(values, counts)[::-1].copy()
     dealt = np.where(dealt < run, values[np.searchsorted(values, run)], dealt)
-    _DEAL(Handle([_Cards(run, dealt, rng.random(len(run)))]))
     estimates = np.empty(len(run))
-    estimates[longest_first] = dealt
+    estimates[longest_first] = _shuffled(run.tolist(), dealt.tolist(), rng.random(len(run)).tolist())
     return np.maximum(estimates, run_times)
 
 
@@ -213,24 +209,16 @@ def _whole(shares: np.ndarray, total: int) -> np.ndarray:
     return counts
 
 
-class _Cards(NamedTuple):
-    """Run times and estimates (descending, no estimate below its run time), and draws from [0, 1)."""
+def _shuffled(run: list[float], estimates: list[float], draws: list[float]) -> list[float]:
+    """
+    Shuffle estimates in place and return them; each stays at least the run time at its position.
 
-    run: np.ndarray
-    estimates: np.ndarray
-    draws: np.ndarray
-
-
-def _deal(cards: _Cards) -> int:
-    """Shuffle estimates in place; each stays at least the run time at its position."""
-    run, estimates, draws = cards.run, cards.estimates, cards.draws
-    enough = 0  # the last position whose estimate is long enough for the job
-    for job in range(len(run)):
-        while enough < len(run) - 1 and run[job] <= estimates[enough + 1]:
+    Run times and estimates are descending, no estimate is below its run time, and the draws are from [0, 1).
+    """
+    enough, last = 0, len(run) - 1  # the last position whose estimate is long enough for the job
+    for job, length in enumerate(run):
+        while enough < last and length <= estimates[enough + 1]:
             enough += 1
         other = job + int(draws[job] * (enough - job + 1))
         estimates[job], estimates[other] = estimates[other], estimates[job]
-    return 0
-
-
-_DEAL = Kernel(_deal)
+    return estimates

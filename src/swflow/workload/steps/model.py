@@ -175,7 +175,7 @@ def generate(fitted: FittedModel, rng: np.random.Generator, *, jobs: int | None 
         "kept": count,
         "removed": {},
     }
-    return Workload(synthetic.jobs, fitted.machine, fitted.source, header, (*fitted.history, entry))
+    return Workload(synthetic.jobs, fitted.machine, fitted.source, synthetic.header, (*fitted.history, entry))
 
 
 def _that_ran(workload: Workload) -> Workload:

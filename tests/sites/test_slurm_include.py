@@ -6,8 +6,8 @@ import pytest
 
 from helpers.cli import call
 from swflow.errors import SwflowError
-from swflow.log.slurm import include
-from swflow.log.slurm.conf import read_slurm_conf
+from swflow.sites import include
+from swflow.sites.conf import read_slurm_conf
 
 NODES, PARTITIONS = "NodeName=n[1-4] CPUs=16\n", "PartitionName=main Nodes=n[1-4]\n"
 

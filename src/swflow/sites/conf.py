@@ -14,7 +14,7 @@ import polars as pl
 from swflow.errors import SwflowError, shown
 from swflow.files.reading import read_text
 from swflow.log.importers.slurm import duration, gpus_of_gres
-from swflow.log.slurm.include import Includes
+from swflow.sites.include import Includes
 from swflow.values import Limit, whole_number
 
 #: Keywords that begin a line with several pairs; the others have one pair a line.

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from swflow.analysis.wait_sweep import (
+from swflow.compiled.kernel import Handle, sealed
+from swflow.scheduling.waits.sweep import (
     ADD_UP,
     BUSY,
     DRAIN,
@@ -21,8 +22,6 @@ from swflow.analysis.wait_sweep import (
     Sums,
     Sweep,
 )
-from swflow.compiled.kernel import Handle
-from swflow.jobs.busy import sealed
 
 #: A limit that no job reaches.
 NO_LIMIT = 1 << 60

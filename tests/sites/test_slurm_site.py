@@ -6,10 +6,10 @@ import pytest
 import yaml
 
 from swflow.errors import SwflowError
-from swflow.log.slurm.conf import read_slurm_conf
-from swflow.log.slurm.site_file import read_site, site_yaml, treatments
 from swflow.scheduling.named import read_scheduler
 from swflow.scheduling.scheduler import Scheduler
+from swflow.sites.conf import read_slurm_conf
+from swflow.sites.slurm_site import read_site, site_yaml, treatments
 
 CONF = """\
 ClusterName=demo   # a comment

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from swflow.log.slurm.site_file import treatments
 from swflow.scheduling.options import SCHEDULER_PARAMETERS
+from swflow.sites.slurm_site import treatments
 
 PAGE = Path(__file__).parents[2] / "docs/reference/slurm.md"
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import naive_reasons as naive
-from swflow.analysis.waiting import NO_LIMIT, Waiting, divide
+from swflow.scheduling.waits.divide import NO_LIMIT, Waiting, divide
 
 NAMES = ("limit", "room", "fragmentation", "drain", "order", "latency")
 

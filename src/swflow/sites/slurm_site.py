@@ -15,9 +15,9 @@ import yaml
 from swflow.errors import SwflowError, one_line, visible
 from swflow.files.yaml import parse_yaml
 from swflow.log.site import SITE
-from swflow.log.slurm.conf import MEMBERS, Node, SlurmConf, SlurmPartition, Value, expand_hosts, read_slurm_conf
-from swflow.log.slurm.tables import Row, read_reservations, read_table
 from swflow.scheduling.options import SCHEDULER_PARAMETERS, in_ranges
+from swflow.sites.conf import MEMBERS, Node, SlurmConf, SlurmPartition, Value, expand_hosts, read_slurm_conf
+from swflow.sites.tables import Row, read_reservations, read_table
 from swflow.values import local_time, whole_number
 
 #: How options are simulated, by name.

@@ -1,0 +1,112 @@
+"""Tables in Parquet files with swflow's metadata; those of workloads have their machine, header and history in it."""
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from swflow.errors import SwflowError, shown
+from swflow.files.atomic import atomic_path
+from swflow.files.parquet import parquet_metadata, parquet_schema, read_parquet
+from swflow.files.reading import parse_json
+from swflow.jobs.machine import Machine
+from swflow.jobs.metadata import check_metadata
+from swflow.jobs.table import ELIGIBILITY_COLUMNS, NEEDED_COLUMNS, Entry, Workload, check_columns
+
+#: Tables with more rows are read and written part by part: 100 million jobs in all columns take 16 GB.
+MOST_AT_ONCE = 2**22
+
+#: Rows per row group of files that are written part by part.
+ROW_GROUP = 2**17
+
+#: Key of swflow's metadata in a Parquet file.
+METADATA_KEY = "swflow"
+
+
+def read_workload(path: str | os.PathLike[str], columns: Iterable[str] | None = None) -> Workload:
+    """
+    Read a workload from a Parquet file written by swflow; its name is that of the file.
+
+    With ``columns``, read only these, if present, and those that every workload must have, those of
+    `ELIGIBILITY_COLUMNS`, and the demands for the machine's resources.
+    """
+    about = read_metadata(path)
+    if about.get("kind") != "workload":
+        raise SwflowError(f"{path}: not a workload of swflow; create one with: swflow clean LOG.swf.gz -o {path}")
+    made_for = Machine(**about["machine"])
+    if columns is not None:
+        columns = {*columns, *NEEDED_COLUMNS, *ELIGIBILITY_COLUMNS, *made_for.resources}
+        columns |= {"think_time"} if "depends_on" in parquet_schema(path) else set()
+    jobs = check_columns(read_columns(path, columns), str(path))
+    for name in (*made_for.resources, *made_for.capacities):
+        if name in jobs.columns and not (jobs[name].dtype.is_numeric() or jobs[name].dtype == pl.Null):
+            raise SwflowError(f"{path}: column {name} holds {jobs[name].dtype}, not numbers; convert it")
+    return Workload(
+        jobs=jobs,
+        machine=made_for,
+        name=Path(path).stem,
+        header=about["header"],
+        history=tuple(about["history"]),
+    )
+
+
+def read_columns(path: str | os.PathLike[str], columns: Iterable[str] | None = None) -> pl.DataFrame:
+    """
+    Read columns of a Parquet file, if present (default: all), in the file's order.
+
+    Columns of a large file are read one by one, each into one array.
+    """
+    file = Path(path)
+    names = list(parquet_schema(file))
+    if columns is not None:
+        wanted = set(columns)
+        names = [name for name in names if name in wanted]
+    # The ids of jobs differ, so that a job takes more than a byte: counting the rows of a small file would be a waste.
+    if file.stat().st_size <= MOST_AT_ONCE or height_of(file) <= MOST_AT_ONCE:
+        return read_parquet(file, names)
+    # Reading all columns at once would hold them twice, as parts and as a whole.
+    return pl.DataFrame([read_parquet(file, [name]).to_series().rechunk() for name in names])
+
+
+def height_of(path: str | os.PathLike[str]) -> int:
+    """Return the number of rows of a Parquet file, from its footer."""
+    return int(pl.scan_parquet(Path(path), glob=False).select(pl.len()).collect(engine="in-memory").item())
+
+
+def write_workload(workload: Workload, path: str | os.PathLike[str]) -> None:
+    """Write a workload to a Parquet file, atomically; equal workloads give identical files."""
+    write_table(workload.jobs, path, about_workload(workload.machine, workload.header, workload.history))
+
+
+def about_workload(machine: Machine, header: Mapping[str, list[str]], history: Iterable[Entry]) -> dict[str, object]:
+    """Return the metadata of a workload's file."""
+    return {"kind": "workload", "machine": machine.to_dict(), "header": dict(header), "history": list(history)}
+
+
+def write_table(
+    table: pl.DataFrame | pl.LazyFrame, path: str | os.PathLike[str], about: Mapping[str, object], rows: int = 0
+) -> None:
+    """
+    Write a table to Parquet atomically, with ``about`` as JSON in its metadata.
+
+    ``rows`` is the number of rows of a lazy table. If it is above `MOST_AT_ONCE`, the table is never in memory as a
+    whole.
+    """
+    notes = {METADATA_KEY: json.dumps(about, sort_keys=True)}
+    with atomic_path(path) as temporary:
+        if isinstance(table, pl.LazyFrame) and rows > MOST_AT_ONCE:
+            table.sink_parquet(temporary, compression="zstd", metadata=notes, row_group_size=ROW_GROUP)
+        else:
+            table.lazy().collect(engine="in-memory").write_parquet(temporary, compression="zstd", metadata=notes)
+
+
+def read_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return swflow's metadata of a Parquet file; empty if swflow did not write it."""
+    about = parse_json(parquet_metadata(path).get(METADATA_KEY, "{}"), f"{path}: metadata")
+    if not isinstance(about, dict):
+        raise SwflowError(f"{path}: metadata: {shown(about)}; expected an object; create the file again")
+    check_metadata(about, str(path))
+    return about

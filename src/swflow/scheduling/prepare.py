@@ -1,0 +1,343 @@
+"""Turn a workload and a scheduler into a validated `Problem`."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from swflow.errors import SwflowError, suggest
+from swflow.jobs.header import Header
+from swflow.jobs.machine import MOST_PROCESSORS, free_memory
+from swflow.jobs.table import Workload, check_arrays, check_workload, without_status
+from swflow.scheduling.eligibility import (
+    array_limits,
+    cancellations_of,
+    demands_of,
+    dependencies_of,
+    eligible_jobs,
+    require_demands,
+    require_supported,
+)
+from swflow.scheduling.machine.resources import Resources
+from swflow.scheduling.options import OPTIONS, Unavailable, require_window
+from swflow.scheduling.orders.fair_share import Ownership, ownership_of
+from swflow.scheduling.orders.formula import compile_penalty
+from swflow.scheduling.orders.keys import JobColumns, Order, mentioned, resolved_order
+from swflow.scheduling.orders.vocabulary import MOST_NAMED, PLAIN
+from swflow.scheduling.plugins.source import is_own
+from swflow.scheduling.problem import Jobs, Machine, Problem, Shapes, Window, items_of
+from swflow.scheduling.scheduler import LOG, Scheduler
+from swflow.scheduling.slurm.nodes import Nodes, nodes_of, processors_on, units_on
+from swflow.scheduling.slurm.preempting import preempting_of
+from swflow.scheduling.state.accounts import Owners
+
+#: The options that need no columns besides those that every workload has, or that `columns_needed` names.
+_PLAIN_OPTIONS = frozenset({
+    "order", "backfill", "reservations", "backfill_order", "estimates", "prediction", "allocation", "places",
+    "event_order", "unavailable", "without_status",
+})  # fmt: skip
+
+
+def columns_needed(scheduler: Scheduler) -> tuple[str, ...] | None:
+    """
+    Return the columns that a scheduler needs besides those that every workload has; None if it may need any.
+
+    Examples
+    --------
+    >>> columns_needed(Scheduler(backfill="easy")), columns_needed(Scheduler(order="user_id"))
+    ((), None)
+    """
+    given = {name for name, option in OPTIONS.items() if getattr(scheduler, name) != option.default}
+    if not given <= _PLAIN_OPTIONS or scheduler.shares or _needs_attributes(scheduler):
+        return None
+    needed = {"wait_time": scheduler.order == LOG, "status": scheduler.without_status}
+    needed["user_id"] = scheduler.prediction == "system"
+    return tuple(name for name, is_needed in needed.items() if is_needed)
+
+
+def prepare(workload: Workload, scheduler: Scheduler) -> Problem:
+    """
+    Validate a workload under a scheduler, but not the recorded schedule, and return the problem that the engine solves.
+
+    Raises
+    ------
+    SwflowError
+        If the workload is not what `swflow.jobs.table.check_workload` demands, or does not fit into the memory.
+    """
+    name, resources = workload.name, _resources_at(workload, scheduler)
+    moldable = scheduler.shapes != "requested"
+    sizes = _sizes(workload, scheduler)
+    table = without_status(workload.jobs, scheduler.without_status, name)
+    # Requests may be wider than the machine, as long as a shape fits.
+    table = check_workload(eligible_jobs(table, name), MOST_PROCESSORS if moldable else max(sizes), name)
+    require_supported(table, scheduler, name)
+    arrays, cancelled_after = array_limits(table, name), cancellations_of(table, name)
+    dependencies = dependencies_of(table, scheduler.feedback, name)
+    demands = demands_of(table, list(resources[0]), name)
+    if scheduler.shares:
+        require_demands(table, workload.machine.capacities, name)
+    jobs = _jobs(table, scheduler, demands)
+    ownership = ownership_of(workload, table, scheduler, arrays, jobs.planned)
+    jobs = replace(jobs, clusters=ownership.clusters)
+    _require_memory(name, sum(sizes), scheduler)
+    shapes = _shapes(name, table, scheduler, max(sizes)) if moldable else None
+    sharing = _shared(workload, table, scheduler)
+    named = _mentioned_resources(scheduler, resources[0])
+    columns = _columns(jobs, shapes if scheduler.shapes == "submit" else None, ownership.owners, named)
+    moves = dependencies is not None or scheduler.preemption is not None
+    orders = _orders(scheduler, ownership, columns, tuple(named), moves)
+    nodes = nodes_of(workload, table, scheduler)
+    windows = _windows_in_seconds(scheduler.unavailable, workload.header, nodes)
+    machines = [
+        Machine(size, *of_queue, windows, limits, counted)
+        for size, of_queue, limits, counted in zip(sizes, orders, ownership.limits, resources, strict=True)
+    ]
+    return Problem(
+        jobs, scheduler, tuple(machines), shapes, sharing, ownership.owners, dependencies, name, table,
+        cancelled_after, columns.slots, nodes, preempting_of(workload, table, scheduler),
+        workload.header.start or 0,
+    )  # fmt: skip
+
+
+def _sizes(workload: Workload, scheduler: Scheduler) -> list[int]:
+    """Return the processors of each machine."""
+    if scheduler.nodes:
+        return [processors_on(scheduler.nodes)]
+    return [cluster["processors"] for cluster in scheduler.clusters] or [workload.machine.processors]
+
+
+def _resources_at(workload: Workload, scheduler: Scheduler) -> list[dict[str, int]]:
+    """Return the resources of each machine; those that only other clusters have are 0."""
+    given = scheduler.resources or {}
+    for name in given:
+        if name not in workload.jobs.columns:
+            raise SwflowError(f"resources: {workload.name} has no column {name}{suggest(name, workload.jobs.columns)}")
+    own = {name: units for name, units in {**workload.machine.resources, **given}.items() if units is not None}
+    if not (scheduler.clusters or scheduler.nodes):
+        return [{name: own[name] for name in sorted(own)}]
+    stated: list[Mapping[str, int]] = [cluster.get("resources", {}) for cluster in scheduler.clusters]
+    if scheduler.nodes:
+        stated = [units_on(scheduler.nodes)]
+    names = sorted(set().union(*stated))
+    if own and not names:
+        option, one = ("nodes", "group of nodes") if scheduler.nodes else ("clusters", "cluster")
+        raise SwflowError(
+            f"{option}: the machine of {workload.name} has resources ({', '.join(own)}); give each {one} its "
+            f"resources: {{{next(iter(own))}: …}}"
+        )
+    return [{name: one.get(name, 0) for name in names} for one in stated]
+
+
+def _times(table: pl.DataFrame, scheduler: Scheduler) -> tuple[np.ndarray, np.ndarray]:
+    """
+    Return run times, at most the estimates if jobs are killed at them, and planned run times, at least 1 s.
+
+    With prediction ``system`` the latter are the upper bounds of predictions.
+    """
+    run, estimate = table["run_time"].to_numpy(), table["estimate"].to_numpy()
+    if scheduler.estimates == "kill":
+        run = np.minimum(run, estimate)
+    planned = run if scheduler.prediction == "perfect" else np.maximum(run, estimate)
+    if scheduler.prediction == "double":
+        planned = 2 * planned
+    return run, np.maximum(planned, 1.0)
+
+
+def _jobs(table: pl.DataFrame, scheduler: Scheduler, demands: np.ndarray | None) -> Jobs:
+    """Return the jobs, whose clusters are not known yet."""
+    run, planned = _times(table, scheduler)
+    # With shared run times the engine decides which jobs are killed.
+    run, submit = (
+        table["run_time"].to_numpy() if scheduler.runtime == "shared" else run,
+        table["submit_time"].to_numpy(),
+    )
+    if scheduler.end_delay:  # the outcomes are without it
+        run = run + scheduler.end_delay
+        if scheduler.prediction == "system" or not scheduler.is_slurm:
+            planned = planned + scheduler.end_delay  # only the plans of backfill slurm may be too short
+    return Jobs(
+        submit,
+        run,
+        planned,
+        table["processors"].to_numpy(),
+        _attributes(table) if _needs_attributes(scheduler) else None,
+        _users(table) if scheduler.prediction == "system" else None,
+        demands=demands,
+    )
+
+
+def _orders(
+    scheduler: Scheduler, ownership: Ownership, columns: JobColumns, resources: tuple[str, ...], moves: bool
+) -> list[tuple[Order, Order]]:
+    """Return the orders of each queue; ``moves``: submit times depend on the schedule."""
+    late = frozenset({"estimate"} if scheduler.prediction == "system" else ())
+    late |= {"submit_time"} if moves else set()
+    where = "clusters: " if scheduler.clusters else ""
+    known: dict[Any, Order] = {}  # equal orders of several machines are resolved once
+
+    def resolve(order: Any, option: str) -> Order:
+        if order not in known:
+            known[order] = resolved_order(order, where + option, columns, resources, late)
+        return known[order]
+
+    return [(resolve(order, "order"), resolve(second, "backfill_order")) for order, second in ownership.orders]
+
+
+def _columns(jobs: Jobs, shapes: Shapes | None, owners: Owners | None, resources: Mapping[str, int]) -> JobColumns:
+    """Return what static keys may depend on: the shapes that are chosen at the submission, or the requests."""
+    items = items_of(jobs, shapes)
+    return JobColumns(
+        items,
+        np.full((1, 6), np.nan) if jobs.attributes is None else items.of_jobs(jobs.attributes),
+        np.full((1, 3), np.nan) if owners is None else items.of_jobs(owners.variables),
+        np.array([*resources.values(), *[-1] * (MOST_NAMED - len(resources))]),
+    )
+
+
+def _mentioned_resources(scheduler: Scheduler, resources: Iterable[str]) -> dict[str, int]:
+    """Return the resources that orders mention, to their columns of the demands."""
+    mentions = set[str]().union(*map(mentioned, scheduler.orders))
+    named = {name: column for column, name in enumerate(resources) if name in mentions}
+    if len(named) > MOST_NAMED:
+        raise SwflowError(f"order: formulas may mention {MOST_NAMED} resources, not {len(named)}: {', '.join(named)}")
+    return named
+
+
+def _needs_attributes(scheduler: Scheduler) -> bool:
+    """Return whether an order may depend on a job's attributes; of Python functions it is unknown."""
+    return any(
+        not isinstance(order, str) or is_own(order) or not mentioned(order) <= PLAIN for order in scheduler.orders
+    )
+
+
+def _users(table: pl.DataFrame) -> np.ndarray:
+    """Return the users; each unknown one is a user of its own."""
+    if "user_id" not in table.columns:
+        return -1 - np.arange(table.height)
+    return table.select(pl.coalesce("user_id", -1 - pl.int_range(pl.len()))).to_series().to_numpy()
+
+
+def _attributes(table: pl.DataFrame) -> np.ndarray:
+    """Return the attributes of `Jobs`."""
+    names = ("user_id", "group_id", "queue_id", "executable_id", "job_id", "requested_nodes")
+    columns = [pl.col(name) if name in table.columns else pl.lit(None).alias(name) for name in names]
+    known = table.select(columns).cast(pl.Float64).with_columns(pl.col("requested_nodes").fill_null(1))
+    return known.to_numpy(order="c")
+
+
+def _windows_in_seconds(unavailable: Iterable[Unavailable], header: Header, nodes: Nodes | None) -> tuple[Window, ...]:
+    """Return the windows in seconds from the log's start; one without an end lasts for ever."""
+    from swflow.values import day_or_moment
+
+    def seconds(value: Any, key: str) -> float:
+        if isinstance(value, int | float):
+            return float(value)
+        return header.seconds_since_start(day_or_moment(value, f"unavailable: {key}"))
+
+    windows = []
+    for number, window in enumerate(unavailable):
+        begin = seconds(window["from"], "from")
+        until = math.inf if window["until"] is None else seconds(window["until"], "until")
+        require_window(begin, until, window)
+        away = window["processors"] if nodes is None else int(nodes.sizes[nodes.away[number]].sum())
+        windows.append((begin, until, away))
+    return tuple(windows)
+
+
+def _shapes(name: str, jobs: pl.DataFrame, scheduler: Scheduler, widest: int) -> Shapes:
+    """
+    Return the shapes that may be chosen.
+
+    A job without shapes has the requested one. Shapes that are wider than the machine cannot be chosen.
+    """
+    if "shapes" not in jobs.columns:
+        raise SwflowError(
+            f"shapes: {scheduler.shapes}: {name} has no column shapes; "
+            f"make one with: swflow moldable {name}.parquet -o {name}+moldable.parquet"
+        )
+    requested = pl.concat_list(pl.struct("processors", "run_time"))
+    shape = pl.when(pl.col("shapes").list.len() > 0).then("shapes").otherwise(requested)
+    longer = pl.when(pl.col("of_request") > 0).then(pl.col("run_time") / pl.col("of_request")).otherwise(1.0)
+    table = (
+        jobs.select(shape.alias("shape"), "estimate", job=pl.int_range(pl.len()), of_request="run_time")
+        .explode("shape")
+        .unnest("shape")
+        .with_columns(
+            pl.col("processors").cast(pl.Int64),
+            pl.col("run_time").cast(pl.Float64),
+            estimate=pl.col("estimate") * longer,
+        )
+    )
+    _require_known_shapes(name, jobs, table)
+    table = table.filter(pl.col("processors") <= widest)
+    if scheduler.shape_choice == "efficient":
+        area = pl.col("processors") * pl.col("run_time")
+        table = table.filter(area.min().over("job") >= scheduler.efficiency * area)
+    missing = jobs.height - table["job"].n_unique()
+    if missing:
+        raise SwflowError(
+            f"{name}: {missing:,} jobs have no shape of at most {widest:,} processors; "
+            "give a larger machine (--processors) or make their shapes anew with: swflow moldable"
+        )
+    table = table.sort("job", "processors", maintain_order=True)
+    first = np.append(0, np.cumsum(np.bincount(table["job"].to_numpy(), minlength=jobs.height)))
+    return Shapes(first, *_times(table, scheduler), table["processors"].to_numpy())
+
+
+def _require_known_shapes(name: str, jobs: pl.DataFrame, table: pl.DataFrame) -> None:
+    """Require that shapes can be simulated; those wider than the machine are left out later."""
+    unknown = table.filter(pl.any_horizontal(pl.col("processors", "run_time").is_null()))
+    if unknown.height:
+        job = jobs["job_id"][unknown["job"][0]]
+        raise SwflowError(
+            f"{name}: job {job} has a shape without processors or run time; make it with: swflow moldable"
+        )
+    ids = jobs["job_id"].to_numpy()[table["job"].to_numpy()]
+    lengths = {"run_time": table["run_time"].to_numpy(), "estimate": table["estimate"].to_numpy()}
+    check_arrays(lengths, table["processors"].to_numpy(), MOST_PROCESSORS, name=f"{name}: shapes", ids=ids)
+
+
+def _shared(workload: Workload, jobs: pl.DataFrame, scheduler: Scheduler) -> Resources | None:
+    """Return the resources of a machine that jobs demand; None if the scheduler does not consider them."""
+    if not scheduler.shares:
+        return None
+    machine = workload.machine
+    names = [name for name in machine.capacities if name in jobs.columns]
+    if not names:
+        raise SwflowError(
+            f"{workload.name}: nothing is shared: its machine has capacities for "
+            f"{', '.join(machine.capacities) or 'nothing'}; give it some with a step of kind machine, and the jobs a "
+            "demand for them with a step of kind memory"
+        )
+    return Resources(
+        machine.processors_per_node,
+        jobs.select(pl.col(names).cast(pl.Float64).fill_null(0.0)).to_numpy(),
+        np.array([machine.capacities[name] for name in names]),
+        compile_penalty(scheduler.penalty),
+        slows=scheduler.runtime == "shared",
+        allowed=jobs["estimate"].to_numpy() if scheduler.estimates == "kill" else None,
+        limit=scheduler.sharing_limit,
+    )
+
+
+#: Bytes that a numbered processor takes at least: in lists of ranges and in sets; in the list of the idle ones; and for
+#: the jobs with which it shares its node.
+_BYTES, _BYTES_IDLE, _BYTES_SHARED = 12, 24, 48
+
+
+def _require_memory(name: str, processors: int, scheduler: Scheduler) -> None:
+    """Raise an error if a machine has more numbered processors than fit into the memory."""
+    if "count" in scheduler.allocations:
+        return
+    idle = _BYTES_IDLE if "longest-idle" in scheduler.allocations else 0
+    needed = processors * (_BYTES + idle + (_BYTES_SHARED if scheduler.shares else 0))
+    free = free_memory()
+    if free is not None and needed > free:
+        raise SwflowError(
+            f"{name}: allocation {scheduler.allocation}: {processors:,} numbered processors "
+            f"take at least {needed / 1e9:,.1f} GB, and {free / 1e9:,.1f} GB are free; use allocation count, or a "
+            "smaller machine"
+        )

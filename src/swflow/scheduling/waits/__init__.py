@@ -1,0 +1,1 @@
+"""Why jobs wait: the division of the waits of a schedule into reasons."""
