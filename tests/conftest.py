@@ -51,7 +51,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: not {"cluster", "workflow"} & {mark.name for mark in item.iter_markers()})
 
 
-#: Folders and files whose cases by hand run as plain Python, in which a wrong index is an error, and nothing is compiled.
+#: Folders and files whose cases by hand run as plain Python: a wrong index is an error, and nothing is compiled.
 PLAIN = {"laws", "scheduling", "test_fuzz.py"}
 
 
