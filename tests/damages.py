@@ -47,7 +47,14 @@ def damage(file: Path, rng: random.Random) -> Damage:
     )
     changed, what, must_note = _TEXT_DAMAGES[kind](content, rng)
     file.write_bytes(changed)
+    if file.suffix in (".gwf", ".csv"):  # the ids of jobs, in the first column, are names; an empty cell may be "nan"
+        must_note &= _first_fields(content) == _first_fields(changed) and what != "no number nan"
     return Damage(what, must_note and file.suffix in (".swf", ".txt", ".gwf", ".csv"))
+
+
+def _first_fields(content: bytes) -> list[bytes]:
+    """Return the first field of each line."""
+    return [re.split(rb"[,\t]", line)[0] for line in content.split(b"\n")]
 
 
 def _no_file(file: Path, rng: random.Random) -> Damage:

@@ -29,7 +29,8 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,7 +41,7 @@ from damages import Damage, damage
 SECONDS, WAITING, MEMORY, LONGEST = 20.0, 120.0, 2 * 2**30, 500
 
 #: Cases that share their valid files and the result of the undamaged command.
-GROUP = 12
+GROUP = 25
 
 
 class Command(NamedTuple):
@@ -217,8 +218,8 @@ def faults(result: Result, good: Result, damaged: Damage) -> Iterator[str]:
         yield "another result without a note"
 
 
-def _write_good(folder: Path, rng: random.Random) -> None:
-    """Write a file of every format."""
+def _write_good(folder: Path, rng: random.Random, needed: Sequence[str]) -> None:
+    """Write a file of every text format, and those of the other formats that are needed."""
     import gzip
 
     import polars as pl
@@ -230,11 +231,15 @@ def _write_good(folder: Path, rng: random.Random) -> None:
     pl.read_csv(folder / "jobs.csv", infer_schema=False).with_columns(
         pl.col("submitted").str.to_datetime(), pl.col("waited", "seconds", "cpus").cast(pl.Int64)
     ).write_parquet(folder / "jobs.parquet")
-    for words, output in (
-        (("import", "sacct", "sacct.txt", "-o", "log.parquet"), "log.parquet"),
-        (("clean", "my.swf", "-o", "workload.parquet"), "workload.parquet"),
-        (("simulate", "workload.parquet", "--backfill", "easy", "-o", "run.parquet"), "run.parquet"),
-    ):
+    for words, output, is_needed in (
+        (("import", "sacct", "sacct.txt", "-o", "log.parquet"), "log.parquet", "log.parquet" in needed),
+        (("clean", "my.swf", "-o", "workload.parquet"), "workload.parquet",
+         not {"workload.parquet", "run.parquet"}.isdisjoint(needed)),
+        (("simulate", "workload.parquet", "--backfill", "easy", "-o", "run.parquet"), "run.parquet",
+         "run.parquet" in needed),
+    ):  # fmt: skip
+        if not is_needed:
+            continue
         result = run(words, output, folder)
         if result.status or result.trace:
             raise RuntimeError(f"{words}: {result.said}{result.trace}")
@@ -260,6 +265,7 @@ class Case(NamedTuple):
 def work(seed: int, numbers: Sequence[int], folder: Path, report: Any) -> None:
     """Run cases one after the other in this process, and report each as a line of JSON before and after it."""
     group, good = -1, None
+    restore: Callable[[], None] | None = None
     for number in numbers:
         if number // GROUP != group:
             group, rng = number // GROUP, random.Random(f"{seed}:{number // GROUP}")
@@ -267,14 +273,16 @@ def work(seed: int, numbers: Sequence[int], folder: Path, report: Any) -> None:
             folder.mkdir(parents=True)
             os.chdir(folder)
             report({"case": number, "begin": "valid files"})
-            _write_good(folder, rng)
             command = rng.choice(COMMANDS)
+            _write_good(folder, rng, command.words)
             good = run(filled(command, folder), command.output, folder)
             if good.trace or (command.status >= 0 and good.status != command.status):
                 report({"case": number, "fault": "valid files refused: " + (good.trace or good.said)[-300:],
                         "words": command.words})  # fmt: skip
                 group = -1
                 continue
+        elif restore is not None:
+            restore()
         assert good is not None
         rng = random.Random(f"{seed}:{number}:damage")
         name = rng.choice(list(command.inputs))
@@ -285,11 +293,16 @@ def work(seed: int, numbers: Sequence[int], folder: Path, report: Any) -> None:
         found = list(faults(result, good, damaged))
         report({"case": number, "end": result.status, "faults": found, "what": damaged.what, "file": name,
                 "words": list(command.words), "said": result.said[-700:], "trace": result.trace[-1500:]})  # fmt: skip
-        if file.is_dir() and not file.is_symlink():
-            file.rmdir()
-        else:
-            file.unlink(missing_ok=True)
-        file.write_bytes(kept)
+        restore = partial(_restore, file, kept)
+
+
+def _restore(file: Path, content: bytes) -> None:
+    """Put the valid content of a file back."""
+    if file.is_dir() and not file.is_symlink():
+        file.rmdir()
+    else:
+        file.unlink(missing_ok=True)
+    file.write_bytes(content)
 
 
 class Worker:
@@ -387,11 +400,12 @@ def _memory(pid: int) -> int:
 
 def mangle(seed: int, numbers: Sequence[int], folder: Path, workers: int = 1) -> Iterator[dict[str, Any]]:
     """Run cases, and yield the result of each."""
-    import swflow.cli  # so that forks need not import it again
+    import typer.main
 
-    assert swflow.cli
-    for module in ("logs", "imports", "simulation", "steps", "results", "questions", "judging", "batches"):
-        __import__(f"swflow.cli.{module}")
+    from swflow.cli import application
+
+    application()  # imports all commands, so that forks need not
+    typer.main.get_command = cache(typer.main.get_command)  # half of the time is the creation of options
     groups = sorted({number // GROUP for number in numbers})
     parts = [[n for n in numbers if groups.index(n // GROUP) % workers == part] for part in range(workers)]
     pool = [Worker(seed, part, folder / f"worker-{place}") for place, part in enumerate(parts) if part]
