@@ -56,19 +56,20 @@ def import_pbs(path: str, site: Site) -> ImportedLog:
 
 def _records(text: str, tally: Tally) -> Iterator[tuple[int, str]]:
     """Yield records with the numbers of their lines; a line that begins no record continues the previous one."""
-    record, first = "", 0
+    record: list[str] = []
+    first = 0
     for number, line in enumerate(text.split("\n"), 1):
         if _LINE.match(line):
             if record:
-                yield first, record
-            record, first = line, number
+                yield first, " ".join(record)
+            record, first = [line], number
         elif line.strip() and record:
             tally.add("mended: line breaks in a value", 1, number)
-            record += " " + line
+            record.append(line)
         elif line.strip():
             tally.add("malformed line", 1, number, removed=True)
     if record:
-        yield first, record
+        yield first, " ".join(record)
 
 
 def _values(message: str) -> dict[str, str]:
@@ -76,6 +77,12 @@ def _values(message: str) -> dict[str, str]:
     found = values_of(message, list(_KEY.finditer(message)))
     return {key: value.strip('"') for key, value in found.items()}
 
+
+#: The keys of durations and amounts of memory.
+_KEYS = {
+    "walltime": "resources_used.walltime", "limit": "Resource_List.walltime", "cput": "resources_used.cput",
+    "mem": "resources_used.mem", "asked_mem": "Resource_List.mem",
+}  # fmt: skip
 
 #: The values of a record that are numbers; all others are text.
 _NUMBERS = ("line", "allocated_processors", "requested_processors", "nodes", "exit", "gpus")
@@ -86,6 +93,8 @@ def _raw(values: Mapping[str, str]) -> dict[str, str | int | None]:
     hosts = values.get("exec_host", "")
     places = [_count_places(match) for match in _PLACE.finditer(hosts)]
     is_readable = None not in places
+    odd = [] if is_readable else ["exec_host"]
+    odd += [key for key, pattern in _COUNTED.items() if key in values and not pattern.fullmatch(values[key])]
     used = _whole(values.get("resources_used.ncpus"))
     account = values.get("account") or values.get("project")
     if account in {"_pbs_project_default", "null"}:
@@ -95,14 +104,10 @@ def _raw(values: Mapping[str, str]) -> dict[str, str | int | None]:
         "eligible": values.get("etime"),
         "start": values.get("start"),
         "end": values.get("end"),
-        "walltime": values.get("resources_used.walltime"),
-        "limit": values.get("Resource_List.walltime"),
-        "cput": values.get("resources_used.cput"),
-        "mem": values.get("resources_used.mem"),
-        "asked_mem": values.get("Resource_List.mem"),
+        **{name: values.get(key) for name, key in _KEYS.items()},
         "allocated_processors": _bounded(sum(filter(None, places)) or used if is_readable else used),
         "requested_processors": _bounded(_requested(values)),
-        "unreadable": None if is_readable else hosts,
+        "unreadable": ", ".join(odd) or None,
         "nodes": len({match[0].partition("/")[0] for match in _PLACE.finditer(hosts)}) or None,
         "exit": _whole(values.get("Exit_status")),
         # Torque states them with the nodes.
@@ -119,6 +124,19 @@ def _raw(values: Mapping[str, str]) -> dict[str, str | int | None]:
         "partition": values.get("partition"),
         "executable": values.get("jobname"),
     }
+
+
+#: What the values with numbers look like; the names of nodes and resources are not checked.
+_COUNTED = {
+    "resources_used.ncpus": re.compile(r"\d{0,15}"),
+    "Resource_List.ncpus": re.compile(r"\d{0,15}"),
+    "Resource_List.ngpus": re.compile(r"\d{0,15}"),
+    "Exit_status": re.compile(r"-?\d{1,15}|"),
+    **dict.fromkeys(
+        ("Resource_List.select", "Resource_List.nodes"),
+        re.compile(r"[^:+]*(?:(?::(?!(?:n?cpus|n?gpus|ppn)=)[^:+]*|:(?:n?cpus|n?gpus|ppn)=\d{1,15})|\+[^:+]*)*"),
+    ),
+}
 
 
 def _whole(text: str | None) -> int | None:
@@ -175,8 +193,11 @@ def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
     for name in ("submit", "eligible", "start", "end"):
         clock = table[name].str.to_datetime("%m/%d/%Y %H:%M:%S", strict=False, time_unit="ms")
         plain = table.select(numbers(pl.col(name))).to_series()
-        table = table.with_columns(plain.fill_null(unix_seconds(clock, site.time_zone)[0]).alias(name))
-    tally.note(table, "unreadable exec_host (left out)", pl.col("unreadable").is_not_null())
+        moments = plain.fill_null(unix_seconds(clock, site.time_zone)[0])
+        tally.unreadable(table, name, pl.col(name), moments)
+        table = table.with_columns(moments.alias(name))
+    for what in table["unreadable"].drop_nulls().unique(maintain_order=True):
+        tally.note(table, f"unreadable {what} (left out)", pl.col("unreadable") == what)
     table = tally.drop(table, "whole arrays, whose tasks are jobs", pl.col("site_job_id").str.ends_with("[]"))
     table = tally.drop(table, "no start or no end", pl.col("start").is_null() | pl.col("end").is_null())
     table = tally.drop(table, "ended before it started", pl.col("end") < pl.col("start"))
@@ -187,18 +208,23 @@ def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
     tally.note(table, "tasks of arrays", pl.col("site_job_id").str.contains(r"\[|-"))
     tally.note(table, GPUS, pl.col("gpus") > 0)
     tally.note(table, DEPENDENCIES, pl.col("depend").str.contains(r"after(ok|any|notok):"))
+    amounts = {name: _seconds(name) for name in ("walltime", "limit", "cput")}
+    amounts |= {name: kilobytes(pl.col(name), unit="") for name in ("mem", "asked_mem")}
+    texts, table = table, table.with_columns(**amounts)
+    for name in amounts:
+        tally.unreadable(texts, _KEYS[name], pl.col(name), table[name])
     span = pl.col("end") - pl.col("start")
-    tally.note(table, "end - start differs from the wall time used", (span - _seconds("walltime")).abs() > 60)
+    tally.note(table, "end - start differs from the wall time used", (span - pl.col("walltime")).abs() > 60)
     processors = pl.coalesce("allocated_processors", "requested_processors")
     exit_status = pl.col("exit")
     return table.with_columns(
         # The wall time is that of the job's first process; the processors were allocated from start to end.
         run_time=span,
-        requested_time=_seconds("limit"),
-        average_cpu_time=_seconds("cput") / processors,
-        used_memory=kilobytes(pl.col("mem"), unit="") / processors,
-        requested_memory=kilobytes(pl.col("asked_mem"), unit="") / processors,
-        memory=(kilobytes(pl.col("asked_mem"), unit="") / 1024).ceil(),
+        requested_time=pl.col("limit"),
+        average_cpu_time=pl.col("cput") / processors,
+        used_memory=pl.col("mem") / processors,
+        requested_memory=pl.col("asked_mem") / processors,
+        memory=(pl.col("asked_mem") / 1024).ceil(),
         array=pl.col("site_job_id").str.extract(r"^(\d+)\[\d+\]$", 1),
         submit=pl.max_horizontal("submit", before),  # null if there is no run before
         depends_on=pl.when(~again).then(

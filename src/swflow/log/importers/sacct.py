@@ -170,7 +170,7 @@ def _jobs_of(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
     if "step_memory" in table.columns:  # JSON has steps within jobs
         return table
     return table.join(
-        _used_by_steps(steps), on=["cluster", "jobid"], how="left", maintain_order="left", nulls_equal=True
+        _used_by_steps(steps, tally), on=["cluster", "jobid"], how="left", maintain_order="left", nulls_equal=True
     )
 
 
@@ -268,7 +268,8 @@ def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
         suspended_time=slurm.seconds(pl.col("suspended")),
         licensed=_filled("licenses").is_not_null() | pl.col("alloctres").str.contains(r"(^|,)license/"),
         licenses=pl.coalesce(map(slurm.licenses, (*tres, _filled("licenses")))),
-        memory=pl.coalesce(slurm.kilobytes(slurm.resource(text, "mem"), unit="M") / 1024 for text in tres),
+        alloc_mem=slurm.kilobytes(slurm.resource(pl.col("alloctres"), "mem"), unit="M"),
+        req_mem=slurm.kilobytes(slurm.resource(pl.col("reqtres"), "mem"), unit="M"),
         submitted=_filled("submitline"),
         reserved=_filled("reservation").is_not_null(),
         constraint=_filled("constraints"),
@@ -288,12 +289,15 @@ def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
         ("AllocCPUS", pl.col("alloccpus"), "allocated"),
         ("ReqCPUS", pl.col("reqcpus"), "requested"),
         ("NNodes", pl.col("allocnodes"), "nodes"),
-        ("GPUs", pl.col("alloctres").str.extract(r"(gres/gpu[^,]*=[^,]*)"), "gpus"),
         ("Suspended", pl.col("suspended"), "suspended_time"),
         ("Timelimit", is_limit, "limit"),
         ("TotalCPU", pl.col("totalcpu"), "cpu_time"),
     ):
         tally.unreadable(texts, what, text, table[value])
+    for what, name in (("AllocTRES", "alloctres"), ("ReqTRES", "reqtres")):
+        tally.note(texts, f"unreadable number in {what} (left out)", slurm.has_odd_amounts(pl.col(name)))
+    for what, name, value in (("AllocTRES", "alloctres", "alloc_mem"), ("ReqTRES", "reqtres", "req_mem")):
+        tally.unreadable(texts, f"memory in {what}", slurm.resource(pl.col(name), "mem"), table[value])
     memory = pl.col("reqmem").str.strip_chars()
     processors_of = pl.coalesce("allocated", "requested")
     amount = slurm.kilobytes(memory, unit="M")
@@ -304,9 +308,10 @@ def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
         .then(amount * pl.col("nodes") / processors_of)
         .otherwise(amount / processors_of)
     )
+    tally.unreadable(texts, "ReqMem", memory, table.select(amount).to_series())
     requested = pl.when(per_processor > 0).then(per_processor)
     table = table.with_columns(
-        requested_memory=requested, memory=pl.coalesce("memory", requested * processors_of / 1024)
+        requested_memory=requested, memory=pl.coalesce("alloc_mem", "req_mem", requested * processors_of) / 1024
     )
     return _timed(table, site, tally)
 
@@ -339,6 +344,7 @@ def _timed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
         .otherwise(pl.col("submit_0"))
     )
     _, first, second = _moments(table, "eligible", site)  # the first that is not before the submission
+    tally.unreadable(table, "Eligible", pl.col("eligible"), first)
     return table.with_columns(submit=submit).with_columns(
         eligible=pl.when(first >= pl.col("submit")).then(first).otherwise(second)
     )
@@ -355,11 +361,18 @@ def _moments(table: pl.DataFrame, name: str, site: Site) -> tuple[pl.Series, pl.
     return text, first, second
 
 
-def _used_by_steps(steps: pl.DataFrame) -> pl.DataFrame:
+def _used_by_steps(steps: pl.DataFrame, tally: Tally) -> pl.DataFrame:
     """Return the memory of the step of each job that used most, over all tasks, KB."""
-    each = pl.coalesce(slurm.kilobytes(pl.col("averss"), unit=""), slurm.kilobytes(pl.col("maxrss"), unit=""))
-    tasks = whole_numbers(pl.col("ntasks"), MOST_PROCESSORS).fill_null(1)
-    return steps.group_by("cluster", "jobid").agg(step_memory=(each * tasks).max())
+    values = steps.select(
+        AveRSS=slurm.kilobytes(pl.col("averss"), unit=""),
+        MaxRSS=slurm.kilobytes(pl.col("maxrss"), unit=""),
+        NTasks=whole_numbers(pl.col("ntasks"), MOST_PROCESSORS),
+    )
+    for what in values.columns:
+        tally.unreadable(steps, what, pl.col(what.lower()), values[what])
+    used = pl.coalesce("AveRSS", "MaxRSS") * pl.col("NTasks").fill_null(1)
+    of_steps = steps.select("cluster", "jobid").with_columns(values)
+    return of_steps.group_by("cluster", "jobid").agg(step_memory=used.max())
 
 
 # --- JSON -------------------------------------------------------------------------------------------------

@@ -116,6 +116,24 @@ def resource(text: pl.Expr, name: str) -> pl.Expr:
     return text.str.extract(rf"(?:^|,){name}=([^,]+)", 1)
 
 
+def has_odd_amounts(text: pl.Expr) -> pl.Expr:
+    """
+    Return whether a list of trackable resources has an amount that is no number, or one that no machine has.
+
+    Memory has units and is not considered.
+
+    Examples
+    --------
+    >>> texts = pl.Series(["cpu=4,mem=1.50G,gres/gpu:a100=2", "cpu=4,node=1x", "cpu=-4,mem=1G", "gres/gpu=", ""])
+    >>> texts.to_frame("t").select(has_odd_amounts(pl.col("t"))).to_series().to_list()
+    [False, True, True, True, False]
+    """
+    return text.str.contains(_ODD_AMOUNT)
+
+
+_ODD_AMOUNT = r"(?:^|,)(?:cpu|node|gres/gpu[^=,]*|license/[^=,]+)=(?:[0-9]{0,10}[^0-9,]|,|$|[0-9]{11})"
+
+
 def gpus(text: pl.Expr) -> pl.Expr:
     """
     Return the number of GPUs in a list of trackable resources: the total, or without it the sum over the types.
