@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,8 +11,8 @@ import polars as pl
 from swflow.files.reading import read_bytes
 from swflow.log.importers.records import Tally
 
-#: Largest number of separator placements that are tried for a broken record.
-MOST_WAYS = 2000
+#: Limits of a broken record: superfluous separators, and columns that are tried to place them.
+MOST_EXTRA, MOST_TRIES = 200, 20_000
 
 Check = Callable[[str], object]
 
@@ -108,22 +108,22 @@ def _plain(
 def _mended(lines: list[tuple[int, str]], layout: Layout, tally: Tally) -> list[tuple[int, list[str]]]:
     """Join records from lines, and return the text of each column."""
     columns = layout.columns
-    records: list[tuple[int, str]] = []
+    records: list[tuple[int, list[str]]] = []
     previous = -1
     for number, line in lines:
         joins = records and number == previous + 1
         if _begins(line, layout):
-            records.append((number, line))
+            records.append((number, [line]))
         elif joins:
-            records[-1] = (records[-1][0], f"{records[-1][1]}\n{line}")
+            records[-1][1].append(line)
         else:
             tally.add("malformed line", 1, number, removed=True)
             continue
         previous = number
     found = []
-    for number, record in records:
-        fields = record.split(layout.separator)
-        if len(fields) != len(columns) or "\n" in record:
+    for number, parts in records:
+        fields = "\n".join(parts).split(layout.separator)
+        if len(fields) != len(columns) or len(parts) > 1:
             mended = _placed(fields, layout)
             if mended is None:
                 reason = "too few fields" if len(fields) < len(columns) else "ambiguous fields"
@@ -145,28 +145,48 @@ def _begins(line: str, layout: Layout) -> bool:
 def _placed(fields: Sequence[str], layout: Layout) -> list[str] | None:
     """Assign superfluous fields to columns of free text; return None if the placement is invalid or ambiguous."""
     columns, free = layout.columns, layout.free
-    extra = len(fields) - len(columns)
-    places = [place for place, name in enumerate(columns) if name in free]
-    if extra < 0 or (extra and not places):
+    if not len(columns) <= len(fields) <= len(columns) + MOST_EXTRA:
         return None
-    fitting: list[list[str]] = []
-    ways = itertools.combinations_with_replacement(places, extra)
-    for way in itertools.islice(ways, MOST_WAYS):
-        candidate, position = [], 0
-        for place in range(len(columns)):
-            width = 1 + way.count(place)
-            candidate.append(layout.separator.join(fields[position : position + width]))
-            position += width
-        if all(
-            name in free or ("\n" not in part and layout.accepts(name, part))
-            for name, part in zip(columns, candidate, strict=True)
-        ) and layout.agrees(dict(zip(columns, candidate, strict=True))):
-            fitting.append(candidate)
+    try:
+        fitting = list(_placements(fields, layout))
+    except _TooManyError:
+        return None
     firm = [place for place, name in enumerate(columns) if name not in free]
     if len({tuple(candidate[place] for place in firm) for candidate in fitting}) != 1:
         return None
     likely = [sum(layout.accepts(*field) for field in zip(columns, one, strict=True)) for one in fitting]
     return fitting[likely.index(max(likely))]
+
+
+class _TooManyError(Exception):
+    """The placements of a record are too many to try them all."""
+
+
+def _placements(fields: Sequence[str], layout: Layout) -> Iterator[list[str]]:
+    """Yield the valid placements of fields, column by column; those that put most into the first free column first."""
+    columns, free = layout.columns, layout.free
+    last = max((place for place, name in enumerate(columns) if name in free), default=-1)
+    if last < 0 and len(fields) > len(columns):
+        return
+    tries = 0
+    begun: list[tuple[list[str], int]] = [([], 0)]  # the texts of the first columns, and the number of their fields
+    while begun:
+        done, used = begun.pop()
+        place = len(done)
+        if place == len(columns):
+            if layout.agrees(dict(zip(columns, done, strict=True))):
+                yield done
+            continue
+        extra = len(fields) - used - (len(columns) - place)
+        name = columns[place]
+        widths = range(1, extra + 2) if name in free else range(1, 2)
+        for width in widths[-1:] if place == last else widths:
+            tries += 1
+            if tries > MOST_TRIES:
+                raise _TooManyError
+            part = layout.separator.join(fields[used : used + width])
+            if name in free or ("\n" not in part and layout.accepts(name, part)):
+                begun.append(([*done, part], used + width))
 
 
 def values_of(text: str, keys: Sequence[re.Match[str]]) -> dict[str, str]:
