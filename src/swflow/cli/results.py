@@ -204,7 +204,7 @@ def sql(
     csv: Annotated[bool, Option("--csv")] = False,
     parquet: Annotated[bool, Option("--parquet")] = False,
     as_json: Annotated[bool, Option("--json")] = False,
-    limit: int = 200,
+    limit: Annotated[int, Option(min=0)] = 200,
     write: Annotated[bool, Option("--write")] = False,
 ) -> None:
     """
@@ -257,10 +257,10 @@ def sql(
     elif csv:
         _print_csv(database, query, write)
     else:
-        columns, rows = run_query(database, query, write=write)
+        columns, rows = run_query(database, query, write=write, most=limit + 1)
         print_table(columns, rows[:limit])
         if len(rows) > limit:
-            say(f"{limit:,} of {len(rows):,} rows; for more, use --limit; for all, --csv or --parquet")
+            say(f"the first {limit:,} rows; for more, use --limit; for all, --csv or --parquet")
 
 
 def _write_json(columns: Sequence[str], rows: Sequence[Sequence[Any]], output: Path | None) -> None:

@@ -105,22 +105,24 @@ def query(
     *,
     parameters: Mapping[str, object] | None = None,
     write: bool = False,
+    most: int | None = None,
 ) -> tuple[list[str], list[tuple[Any, ...]]]:
     """
     Run an SQL query on a database written by `load`; return the names of the columns, and the rows.
 
     With ``output``, the result is written to this file in the format csv or parquet instead. ``parameters`` are values
-    of the query's parameters by name, without an output. With ``write``, several statements are permitted, which can
+    of the query's parameters by name, without an output. At most ``most`` rows are returned, and of larger results only
+    these are computed, if the query permits it. With ``write``, several statements are permitted, which can
     change the database and read and write files; otherwise, a query can only read the database. Raise `SwflowError` if
     the database is missing, the query is invalid, or the text is more than one query.
     """
     if write:
-        return _write(database, sql, output)
+        return _write(database, sql, output, most)
     with connect(database, output) as connection:
         try:
             statement = _reading_statement(connection, sql)
             if output is None:
-                return fetched(connection.execute(statement, parameters))
+                return fetched(connection.execute(statement, parameters), most)
             target = str(output).replace("'", "''")
             connection.execute(f"COPY (\n{statement}\n) TO '{target}' (FORMAT {format}, USE_TMP_FILE false)")
             return [], []
@@ -137,9 +139,10 @@ def query(
             raise SwflowError(f"sql: {one_line(error)}") from None
 
 
-def fetched(result: duckdb.DuckDBPyConnection) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """Return the names of the columns and the rows of an executed query."""
-    return [column[0] for column in result.description or ()], result.fetchall()
+def fetched(result: duckdb.DuckDBPyConnection, most: int | None = None) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """Return the names of the columns and the rows of an executed query, or the first ``most`` rows."""
+    rows = result.fetchall() if most is None else result.fetchmany(most)
+    return [column[0] for column in result.description or ()], rows
 
 
 def _reading_statement(connection: duckdb.DuckDBPyConnection, sql: str) -> str:
@@ -156,7 +159,7 @@ def _reading_statement(connection: duckdb.DuckDBPyConnection, sql: str) -> str:
 
 
 def _write(
-    database: str | os.PathLike[str], sql: str, output: str | os.PathLike[str] | None
+    database: str | os.PathLike[str], sql: str, output: str | os.PathLike[str] | None, most: int | None
 ) -> tuple[list[str], list[tuple[Any, ...]]]:
     """Run statements without restrictions."""
     if output is not None:
@@ -167,7 +170,7 @@ def _write(
         raise SwflowError(_NO_QUERY)
     with open_database(database) as connection:
         try:
-            return fetched(connection.execute(sql))
+            return fetched(connection.execute(sql), most)
         except duckdb.Error as error:
             raise SwflowError(f"sql: {one_line(error)}") from None
 
