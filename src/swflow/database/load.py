@@ -299,12 +299,12 @@ def _fill_runs(connection: duckdb.DuckDBPyConnection, inputs: Inputs) -> None:
         tables["further_metrics"] += [
             {**names, "metric": metric, "value": float(value)}
             for metric, value in note["metrics"].items()
-            if metric not in METRICS
+            if metric not in METRICS and value is not None
         ]
         found = note["correlations"]
         counts = {name: found.get(name) for name in ("jobs", "above_1")}
         tables["correlations"] += [
-            {"run": run.run, "measure": measure, "spearman": found[measure], **counts} for measure in CORRELATED
+            {"run": run.run, "measure": measure, "spearman": found.get(measure), **counts} for measure in CORRELATED
         ]
     for table, rows in tables.items():
         _insert(connection, table, rows)

@@ -12,10 +12,11 @@ from swflow.values import number, text, whole_number
 _REQUIRED: dict[str, tuple[str, ...]] = {
     "workload": ("machine", "header", "history"),
     "log": ("header", "history"),
-    "run": ("workload", "scheduler", "options", "machine", "input", "source", "metrics", "rows"),
+    "run": ("workload", "scheduler", "options", "machine", "input", "source", "metrics", "correlations",
+            "peak_processors", "rows"),
     "bounds": ("workload", "input"),
     "sweep": ("workload", "schedulers"),
-}
+}  # fmt: skip
 
 
 def check_metadata(about: Mapping[str, Any], where: str) -> None:
@@ -117,7 +118,9 @@ _CHECKS: dict[str, Callable[[Any, str], object]] = {
     **dict.fromkeys(("workload", "scheduler", "input", "source", "log", "sweep", "measured"), text),
     "options": _mapping,
     "metrics": _metrics,
+    "correlations": _metrics,
     "schedulers": _schedulers,
     "rows": whole_number,
+    "peak_processors": whole_number,
     "seconds": _seconds,
 }
