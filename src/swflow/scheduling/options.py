@@ -604,8 +604,8 @@ _LARGEST = 1e300
 
 
 def _whole(value: Any, where: str) -> int:
-    """Return a whole number of at least 1."""
-    return int(_checked(Option("integer", "", least=1), value, where))
+    """Return a whole number of at least 1, whose sums stay exact in 64 bits."""
+    return int(_checked(Option("integer", "", least=1, most=1e15), value, where))
 
 
 def _order(value: Any, where: str) -> Any:
