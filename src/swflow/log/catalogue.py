@@ -248,6 +248,20 @@ def fetch(
     header) is an error at any address. A gzipped source is copied unchanged. Failed requests are repeated ``retries``
     times, with increasing pauses.
     """
+    packed, report = _fetched(log, mirror, retries, progress)
+    _write(output, packed)
+    return report
+
+
+def _write(output: str | os.PathLike[str], content: bytes) -> None:
+    with atomic_path(output) as temporary:
+        temporary.write_bytes(content)
+
+
+def _fetched(
+    log: Log, mirror: str | os.PathLike[str] | None, retries: int = 3, progress: bool = False
+) -> tuple[bytes, FetchReport]:
+    """Return the gzipped file of a log, checked against the catalogue."""
     if log.of is not None:
         raise SwflowError(f"{log.name}: a period of {log.of} has no file; fetch {log.of}")
     if log.path is not None and log.path.endswith(".parquet"):
@@ -257,9 +271,7 @@ def fetch(
     content, source = _get(log, mirror, retries, progress and sys.stderr.isatty())
     text = plain_text(content, source, A_LOG)
     jobs, checksum = _check(log, text, source)
-    with atomic_path(output) as temporary:
-        temporary.write_bytes(compress(text) if content is text else content)
-    return FetchReport(source, jobs, checksum)
+    return compress(text) if content is text else content, FetchReport(source, jobs, checksum)
 
 
 def is_at_hand(log: Log, mirror: str | os.PathLike[str] | None = None) -> bool:
@@ -275,7 +287,7 @@ def reach(
     Fetch the available logs to files ``{log}.swf.gz`` of a folder; ``mirror`` is as in `fetch`.
 
     A file that is present and agrees with the catalogue is kept. The result has the names of the logs that could not be
-    fetched, sorted, each with the reason.
+    fetched, sorted, each with the reason. A file that cannot be written is an error.
     """
 
     def attempt(log: Log) -> str:
@@ -284,9 +296,10 @@ def reach(
             _check(log, plain_text(read_content(file), str(file), A_LOG), str(file))
             return ""
         try:
-            fetch(log, file, mirror)
+            content, _ = _fetched(log, mirror)
         except SwflowError as error:
             return str(error)
+        _write(file, content)
         return ""
 
     wanted = sorted(logs, key=lambda log: log.name)
