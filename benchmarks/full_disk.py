@@ -59,7 +59,7 @@ COMMANDS = [
     Command("import csv jobs.csv --columns columns.yaml -o {o}/x.parquet", ("x.parquet",)),
     Command("import csv jobs.csv --columns columns.yaml -o {o}/x.swf", ("x.swf",)),
     Command("import site slurm.conf -o {o}/x.yaml", ("x.yaml",)),
-    Command("select a.parquet --first 900 -o {o}/x.parquet", ("x.parquet",)),
+    Command("select a.parquet --jobs 900 -o {o}/x.parquet", ("x.parquet",)),
     Command("machine a.parquet --processors 512 -o {o}/x.parquet", ("x.parquet",)),
     Command("memory a.parquet --high 0.8 --low 0.2 -o {o}/x.parquet", ("x.parquet",)),
     Command("moldable a.parquet -o {o}/x.parquet", ("x.parquet",)),
@@ -77,9 +77,9 @@ COMMANDS = [
     Command("load runs/a runs/b --database {o}/x.duckdb", ("x.duckdb",), "a.duckdb"),
     Command("load runs/b --database {o}/x.duckdb", ("x.duckdb",), "a.duckdb"),
     Command("load runs/b --database {o}/x.duckdb --summary {o}/x.json", ("x.duckdb", "x.json"), "a.swf"),
-    Command("sql FROM\u00a0outcomes --database a.duckdb --csv -o {o}/x.csv", ("x.csv",)),
-    Command("sql FROM\u00a0outcomes --database a.duckdb --parquet -o {o}/x.parquet", ("x.parquet",)),
-    Command("sql FROM\u00a0outcomes --database a.duckdb --json -o {o}/x.json", ("x.json",)),
+    Command("sql FROM_outcomes --database a.duckdb --csv {o}/x.csv", ("x.csv",)),
+    Command("sql FROM_outcomes --database a.duckdb --parquet {o}/x.parquet", ("x.parquet",)),
+    Command("sql FROM_outcomes --database a.duckdb --json {o}/x.json", ("x.json",)),
     Command("report --database a.duckdb --single-file -o {o}/x", ("x/index.html",)),
     Command("figure heatmap --log a --database a.duckdb -o {o}/x.svg -o {o}/x.png -o {o}/x.json",
             ("x.svg", "x.png", "x.json")),
@@ -90,8 +90,8 @@ COMMANDS = [
             ("x.html", "x.json", "x.csv", "x.parquet")),
     Command("forecast site.swf --method past -o {o}/x.html -o {o}/x.json -o {o}/x.csv -o {o}/x.parquet",
             ("x.html", "x.json", "x.csv", "x.parquet")),
-    Command("calibrate sacct.txt --config site.yaml -o {o}/x.yaml", ("x.yaml",)),
-    Command("conformance --cases {o}/cases", ("cases/fcfs-basic.swf",)),
+    Command("calibrate few.txt --config site.yaml -o {o}/x.yaml", ("x.yaml",)),
+    Command("conformance --cases {o}/cases", ("cases/easy-backfill-by-estimate.swf",)),
     Command("init {o}/x", ("x/Snakefile", "x/config/config.yaml")),
 ]  # fmt: skip
 
@@ -108,10 +108,10 @@ def prepare(folder: Path) -> None:
     run(["load", "runs/a", "--database", "a.duckdb"])
     Path("mirror").mkdir()
     Path("mirror/mine.swf.gz").write_bytes(gzip.compress(Path("a.swf").read_bytes()))
-    Path("logs.yaml").write_text("mine: {file: mine.swf.gz}\n")
+    Path("logs.yaml").write_text('mine: {url: "https://example.org/mine.swf.gz"}\n')
     rows = [f"{job},{600 * job},{600 * job + 60},{600 * job + 900},{1 + job % 8},u{job % 5}" for job in range(1, 800)]
     Path("jobs.csv").write_text("\n".join(["job,submit,start,end,cpus,user", *rows]) + "\n")
-    columns = {"submit": "submit", "start": "start", "end": "end", "allocated_processors": "cpus", "user": "user"}
+    columns = {"submit_time": "submit", "start_time": "start", "end_time": "end", "processors": "cpus", "user": "user"}
     Path("columns.yaml").write_text(json.dumps({"columns": columns}))
     lines = ["JobID|User|Account|Partition|State|Submit|Start|End|Timelimit|NCPUS|NNodes"]
     for job in range(1, 3000):
@@ -119,6 +119,7 @@ def prepare(folder: Path) -> None:
         at = [f"2024-0{1 + job % 4}-{day:02d}T{hour:02d}:{minute:02d}:00" for minute in (0, 5, 50)]
         lines.append(f"{job}|u{job % 7}|x|main|COMPLETED|{at[0]}|{at[1]}|{at[2]}|02:00:00|{1 + job % 8}|1")
     Path("sacct.txt").write_text("\n".join(lines) + "\n")
+    Path("few.txt").write_text("\n".join(lines[:250]) + "\n")
     Path("slurm.conf").write_text(
         "ClusterName=c\nPriorityType=priority/multifactor\nPriorityWeightAge=1000\nNodeName=n[1-4] CPUs=16\n"
         "PartitionName=main Nodes=n[1-4] Default=YES\n"
@@ -243,7 +244,7 @@ class Tried(NamedTuple):
 def tries(command: Command, disk: Path, points: int) -> Iterator[Tried]:
     """Yield the tries of a command, from nothing to more than enough."""
     place = disk / "o"
-    words = [word.replace("\u00a0", " ").format(o=place) for word in command.words.split()]
+    words = [word.replace("_", " ").format(o=place) for word in command.words.split()]
     old = Path(command.before).read_bytes() if command.before else OLD
     is_new = command.words.startswith(("init", "conformance"))  # they do not replace files
     renew(place, {})
