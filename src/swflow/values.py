@@ -26,6 +26,9 @@ MOST_UNITS = 2**50
 #: The end of the year 9999, Unix seconds; later moments are usually milliseconds.
 LATEST = 253402300799
 
+#: The end of the year 2099 in Unix milliseconds; larger numbers are not taken for these.
+MOST_MILLISECONDS = 4102444799999
+
 #: Longest text of a number, characters.
 _LONGEST_NUMBER = 400
 
@@ -142,7 +145,7 @@ def moment(value: object, where: str) -> float:
     """
     found = number(value, where, least=-LONGEST_TIME)
     if not 0 <= found <= LATEST:
-        hint = "; these may be milliseconds" if found > LATEST else ""
+        hint = "; these may be milliseconds" if LATEST < found <= MOST_MILLISECONDS else ""
         raise SwflowError(f"{where}: {_spelt(value)}; expected seconds since 1970{hint}")
     return found
 

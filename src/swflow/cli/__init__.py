@@ -22,6 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # Collecting the libraries' own objects takes a fifth of the start-up time.
     gc.set_threshold(200_000, 20, 20)
     words = sys.argv[1:] if arguments is None else list(arguments)
+    _open_streams()
     stage(" ".join(_short(word) for word in words[:2] if not word.startswith("-")) or "swflow")
     try:
         status = application(*words[:1])(args=arguments, prog_name="swflow", standalone_mode=False)
@@ -54,6 +55,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         raise SystemExit(status if isinstance(status, int) else 0)
     finally:
         finish_progress()
+
+
+def _open_streams() -> None:
+    """Let closed standard streams lead nowhere; otherwise the first files that are opened would take their place."""
+    for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest descriptor
+            setattr(sys, name, open(descriptor, "r" if descriptor == 0 else "w", encoding="utf-8"))  # noqa: PTH123, SIM115
 
 
 def _short(word: str) -> str:

@@ -1,5 +1,6 @@
 """Write files atomically: readers see the old file or the new one, never a part. Also hash files."""
 
+import errno
 import hashlib
 import json
 import os
@@ -9,6 +10,7 @@ import socket
 import stat
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
@@ -23,6 +25,8 @@ _IN_THE_MAKING = re.compile(r"\.(?P<process>[1-9][0-9]*)@(?P<host>[A-Za-z0-9_-]*
 _LONGEST = 255  # longest name of a file, bytes
 
 _MOST_LINKS = 40  # as in Linux
+
+_LONGEST_LOCK = 10.0  # seconds to wait for another process that creates the same file
 
 
 @contextmanager
@@ -189,12 +193,37 @@ def create_once(path: str | os.PathLike[str], text: str) -> bool:
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
-        Path(target).hardlink_to(temporary)
+        try:
+            target.hardlink_to(temporary)
+        except FileExistsError:
+            raise
+        except OSError:  # a file system without hard links
+            _move_once(Path(temporary), target)
     except FileExistsError:
         return False
     finally:
-        Path(temporary).unlink()
+        Path(temporary).unlink(missing_ok=True)
     return True
+
+
+def _move_once(source: Path, target: Path) -> None:
+    """Rename a file; raise `FileExistsError` if the target exists. A folder beside it keeps other processes out."""
+    lock = target.with_name(f".{target.name[-200:]}.lock")
+    deadline = time.monotonic() + _LONGEST_LOCK
+    while True:
+        try:
+            lock.mkdir()
+            break
+        except FileExistsError:
+            if time.monotonic() > deadline:  # that of a killed process
+                raise OSError(errno.EBUSY, f"locked; remove {lock}") from None
+            time.sleep(0.05)
+    try:
+        if target.exists():
+            raise FileExistsError(target)
+        source.rename(target)
+    finally:
+        lock.rmdir()
 
 
 def write_json(path: str | os.PathLike[str], content: Any) -> None:

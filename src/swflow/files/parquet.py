@@ -37,19 +37,32 @@ def _damage_reported(path: str | os.PathLike[str]) -> Iterator[None]:
     """
     Convert the errors of Polars to one line.
 
-    In damaged data it panics: it prints several lines on standard error, which is therefore closed meanwhile, and
+    In damaged data it panics: it prints several lines on standard error, which therefore leads nowhere meanwhile, and
     raises an exception outside of `Exception`.
     """
-    saved, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:
-        os.dup2(nowhere, 2)
-        yield
+        with _silenced():
+            yield
     except (pl.exceptions.PolarsError, OSError, ValueError, OverflowError) as error:
         raise SwflowError(f"{path}: not a readable Parquet file ({one_line(str(error))[:200]})") from None
     except BaseException as error:
         if type(error).__name__ != "PanicException":
             raise
         raise SwflowError(f"{path}: damaged data; create the file again") from None
+
+
+@contextmanager
+def _silenced() -> Iterator[None]:
+    """Discard what is written to standard error, if it is open."""
+    try:
+        saved = os.dup(2)
+    except OSError:
+        yield
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
     finally:
         os.dup2(saved, 2)
         os.close(saved)

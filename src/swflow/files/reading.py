@@ -75,6 +75,14 @@ def opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             yield file
 
 
+def expanded(path: str | os.PathLike[str]) -> Path:
+    """Return a path with the home folder instead of ``~``; raise an error if there is none."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        raise SwflowError(f"{path}: the home folder is unknown; set HOME, or give the path without ~") from None
+
+
 def require_file(path: str | os.PathLike[str]) -> None:
     """Raise an error unless a path is a regular file that can be read; for libraries that open it themselves."""
     with opened(path):

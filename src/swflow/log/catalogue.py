@@ -21,7 +21,7 @@ from typing import Any
 
 from swflow.errors import SwflowError, require_known, shown, suggest
 from swflow.files.atomic import atomic_path
-from swflow.files.reading import BOM, FILE, plain_text, read_content
+from swflow.files.reading import BOM, FILE, expanded, plain_text, read_content
 from swflow.files.yaml import read_yaml
 from swflow.log.settings import check_clean, check_generator
 from swflow.log.swf import A_LOG, compress, parse_swf
@@ -330,14 +330,14 @@ def _get(log: Log, mirror: Any, retries: int, progress: bool) -> tuple[bytes, st
 def _places(log: Log, mirror: Any) -> Iterator[list[str]]:
     """Return lists of addresses, each of one host or folder, in the order of trials."""
     if log.path is not None:
-        yield [str(Path(log.path).expanduser())]
+        yield [str(expanded(log.path))]
         return
     assert log.url is not None and log.file is not None
     if mirror is not None and str(mirror).strip():
         base = str(mirror).strip().rstrip("/") or "/"
         is_url = re.match(r"(https?|file)://", base)
         if not is_url:
-            base = str(Path(base).expanduser())
+            base = str(expanded(base))
         folder = _local(base)
         if folder is not None and not folder.is_dir():
             raise SwflowError(f"mirror {mirror}: no such folder; correct it, or remove it to use the archive")

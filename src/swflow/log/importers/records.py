@@ -14,12 +14,13 @@ import polars as pl
 
 from swflow.errors import SwflowError
 from swflow.files.atomic import create_once
+from swflow.files.reading import expanded
 from swflow.jobs.header import NAME_KEYS, Header
 from swflow.jobs.table import IMPORTED_COLUMNS, SWF_FIELDS, Entry, conformed
 from swflow.log.imported import write_log
 from swflow.log.site import Partition, busiest, partitions_of, with_sizes
 from swflow.log.swf import GUESSED_MACHINE, write_swf
-from swflow.values import LATEST, LONGEST_TIME, MOST_PROCESSORS, as_moment
+from swflow.values import LATEST, LONGEST_TIME, MOST_MILLISECONDS, MOST_PROCESSORS, as_moment
 
 #: The columns of a table of records, one row per run of a job. Times are Unix seconds, durations seconds, memory KB
 #: per processor. ``line`` is the record's first line in the file, counted from 1. ``memory`` is the whole job's, in MB.
@@ -232,14 +233,16 @@ def _in_range(records: pl.DataFrame, tally: Tally) -> pl.DataFrame:
     """
     Leave out records with a time that is none, and other values that are not finite or beyond `_LARGEST`.
 
-    A time after the year 9999 is usually in milliseconds.
+    A time after the year 9999 that is before 2100 in milliseconds is usually one.
     """
     columns = [name for name in _LARGEST if name in records.columns and records[name].dtype.is_numeric()]
     beyond = {name: ~pl.col(name).is_between(-_LARGEST[name], _LARGEST[name]) for name in columns}
     found = records.select(condition.any().alias(name) for name, condition in beyond.items())
     for name in [name for name in columns if found[name][0]]:
         if name in ("submit", "start", "end"):
-            records = tally.drop(records, f"{name} after the year 9999 (milliseconds?)", beyond[name])
+            is_milliseconds = pl.col(name).is_between(LATEST, MOST_MILLISECONDS, closed="right")
+            records = tally.drop(records, f"{name} after the year 9999 (milliseconds?)", is_milliseconds)
+            records = tally.drop(records, f"{name} that is no time before the year 10000", beyond[name])
             continue
         tally.note(records, f"{name} that is not finite, or above {_LARGEST[name]:.4g} (left out)", beyond[name])
         records = records.with_columns(pl.when(~beyond[name]).then(name).alias(name))
@@ -354,7 +357,7 @@ def read_key(path: str | os.PathLike[str] | None) -> tuple[bytes, Path, bool]:
 
     A missing key is drawn and stored, readable by its owner only. The default file is `DEFAULT_KEY`.
     """
-    path = Path(path or DEFAULT_KEY).expanduser()
+    path = expanded(path or DEFAULT_KEY)
     try:
         is_new = not path.exists() and create_once(path, secrets.token_hex(32) + "\n")
         key = path.read_bytes().strip()
