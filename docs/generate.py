@@ -19,7 +19,7 @@ CACHE = ROOT / ".cache/docs"
 sys.path.insert(0, str(DOCS))
 from examples import make_project  # noqa: E402  its folder is on no path before
 
-from papers import CLAIMS, COVERAGE, FIGURES, OPEN, read  # noqa: E402
+from papers import CLAIMS, COVERAGE, DEFINITIONS, DRAWN, FIGURES, OPEN, read  # noqa: E402
 
 #: Former addresses of pages, and their present ones.
 MOVED = {
@@ -375,7 +375,11 @@ def evidence_page() -> str:
         "",
     ]
     coverage = read(COVERAGE)
-    lines += [*_table(coverage), "", "## Open values", "", *_table(read(OPEN)), "", "## Claims", ""]
+    lines += [*_table(coverage), "", "## Open values", "", *_table(read(OPEN)), "", "## Values inside the draws", ""]
+    lines += ["A single published draw that one more draw of swflow would contain; the distance is in brackets.", ""]
+    lines += [*_table(read(DRAWN)), "", "## Definitions", ""]
+    lines += ["What each column of the published tables says, and the figure of swflow that is compared with it.", ""]
+    lines += [*_table(read(DEFINITIONS)), "", "## Claims", ""]
     claims = read(CLAIMS)
     for paper in dict.fromkeys(row["paper"] for row in claims):
         own = [{name: cell for name, cell in row.items() if name != "paper"} for row in claims if row["paper"] == paper]

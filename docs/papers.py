@@ -2,23 +2,32 @@
 Store what the database of the archive's studies says about the papers, as data of the documentation.
 
 `python docs/papers.py results/swflow.duckdb` rewrites the CSV files in docs/papers, from which docs/generate.py builds
-the figures of the papers and the page of evidence; with `--check`, it only reports whether they differ.
+the figures of the papers and the page of evidence. It also rewrites the figures in the sentences of the pages and of
+README.md: each is between `<!--=NAME-->` and `<!--.-->`, and docs/papers/numbers.yaml has its query. With `--check`, it
+only reports what differs; without a database, it compares the pages with docs/papers/numbers.csv.
 """
 
 import argparse
 import csv
 import io
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import yaml
 
 from swflow.files.query import connect
 
 FOLDER = Path(__file__).parent / "papers"
-COVERAGE, OPEN, CLAIMS, FIGURES = (FOLDER / f"{name}.csv" for name in ("coverage", "open", "claims", "figures"))
+COVERAGE, OPEN, CLAIMS, FIGURES, DRAWN, DEFINITIONS, NUMBERS = (
+    FOLDER / f"{name}.csv" for name in ("coverage", "open", "claims", "figures", "drawn", "definitions", "numbers")
+)
+#: The pages with figures in their sentences, and such a figure.
+PAGES = (*sorted(FOLDER.glob("*.md")), FOLDER.parents[1] / "README.md")
+NUMBER = re.compile(r"<!--=([a-z0-9-]+)-->(.*?)<!--\.-->", re.DOTALL)
 
 #: The tables and their queries.
 TABLES = {
@@ -28,7 +37,14 @@ TABLES = {
         JOIN (SELECT rowid AS place, paper, "table", row, "column" FROM published) p
             USING (paper, "table", row, "column")
         WHERE verdict = 'open' ORDER BY place""",
-    CLAIMS: """SELECT paper, section, claim, holds, logs_held || ' of ' || logs AS logs,
+    DRAWN: """SELECT paper, "table", row, "column", explanation FROM reproduction
+        JOIN (SELECT rowid AS place, paper, "table", row, "column" FROM published) p
+            USING (paper, "table", row, "column")
+        WHERE verdict = 'inside the draws' ORDER BY place""",
+    DEFINITIONS: """SELECT paper, string_agg(DISTINCT "table", ', ' ORDER BY "table") AS tables, "column", words,
+        figure, expression, difference FROM (SELECT rowid AS place, * FROM definitions)
+        GROUP BY paper, "column", words, figure, expression, difference ORDER BY min(place)""",
+    CLAIMS: """SELECT paper, section, claim, holds, judged_by, logs_held || ' of ' || logs AS logs,
         other_logs_held || ' of ' || other_logs AS other_logs,
         if(holds IN ('holds', 'cannot be checked here'), '', evidence) AS evidence FROM claims ORDER BY rowid""",
 }
@@ -45,7 +61,7 @@ _ERNEMANN = """
         WHERE paper = 'Ernemann 2003' AND "column" = 'AWRT' AND reason IS NULL AND row LIKE '{log} % FCFS')
     SELECT '' AS panel, name, series, value, low, high FROM (
         SELECT place, 1 AS part, name, 'published' AS series, published AS value, NULL AS low, NULL AS high FROM cells
-        UNION ALL SELECT place, 2, name, 'swflow, median and 95 % of 20 replicates', ours, low, high FROM cells)
+        UNION ALL SELECT place, 2, name, 'swflow, median and where one more replicate lies', ours, low, high FROM cells)
     ORDER BY place, part"""
 
 _GUIM = """
@@ -116,14 +132,54 @@ def read(path: Path) -> list[dict[str, str]]:
 
 
 def tables(database: Path) -> dict[Path, str]:
-    """Return the files as they should be for a database; a figure without data keeps its rows."""
+    """Return the files as they should be for a database; figures and numbers without data keep their values."""
     written = {}
     with connect(database) as connection:
         for path, statement in TABLES.items():
             found = connection.execute(statement)
             written[path] = _csv([column[0] for column in found.description or ()], found.fetchall())
         written[FIGURES] = _csv(COLUMNS, [row for name in DATA for row in _data(name, connection)])
+        written[NUMBERS] = _csv(["name", "text"], list(_numbers(connection).items()))
     return written
+
+
+def queries() -> dict[str, str]:
+    """Return the query of each figure in a sentence: one row with one text."""
+    content: dict[str, str] = yaml.safe_load((FOLDER / "numbers.yaml").read_text(encoding="utf-8"))
+    return content
+
+
+def _numbers(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
+    """Return the text of each figure in a sentence."""
+    known = {row["name"]: row["text"] for row in read(NUMBERS)} if NUMBERS.exists() else {}
+    found = {}
+    for name, sql in queries().items():
+        try:
+            row = connection.execute(sql).fetchone()
+        except (duckdb.BinderException, duckdb.CatalogException):  # a column or table that only some studies add
+            row = None
+        text = None if row is None or row[0] is None else str(row[0])
+        if text is None:
+            print(f"{name}: no data; its text is kept", file=sys.stderr)
+        found[name] = known.get(name, "?") if text is None else text
+    return found
+
+
+def filled(page: str, numbers: dict[str, str]) -> str:
+    """
+    Return a page with the present text of each figure.
+
+    Examples
+    --------
+    >>> filled("AWRT is <!--=awrt-->1<!--.--> s.", {"awrt": "2,345"})
+    'AWRT is <!--=awrt-->2,345<!--.--> s.'
+    """
+    return NUMBER.sub(lambda match: f"<!--={match[1]}-->{numbers.get(match[1], '?')}<!--.-->", page)
+
+
+def pages(numbers: dict[str, str]) -> dict[Path, str]:
+    """Return the pages as they should be."""
+    return {path: filled(path.read_text(encoding="utf-8"), numbers) for path in PAGES}
 
 
 def _data(name: str, connection: duckdb.DuckDBPyConnection) -> list[Sequence[Any]]:
@@ -147,11 +203,13 @@ def _csv(heading: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 def main() -> int:
     """Write or check the tables."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").strip().splitlines()[0])
-    parser.add_argument("database", type=Path)
+    parser.add_argument("database", type=Path, nargs="?")
     parser.add_argument("--check", action="store_true")
     arguments = parser.parse_args()
+    wanted = tables(arguments.database) if arguments.database else {NUMBERS: NUMBERS.read_text(encoding="utf-8")}
+    numbers = {row["name"]: row["text"] for row in csv.DictReader(io.StringIO(wanted[NUMBERS]))}
     stale = []
-    for path, text in tables(arguments.database).items():
+    for path, text in (wanted | pages(numbers)).items():
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             stale.append(path)
             if not arguments.check:
