@@ -834,6 +834,8 @@ def slow_jobs(case: Case) -> list[naive.Job]:
         assert found is not None
         for job, previous, think in zip(jobs, found.previous.tolist(), found.think.tolist(), strict=True):
             job.after, job.think = previous, think
+        for job, patience in zip(jobs, () if found.patience is None else found.patience.tolist(), strict=False):
+            job.patience = patience
     return jobs
 
 
@@ -1054,7 +1056,8 @@ def differences(case: Case, outcomes: pl.DataFrame) -> str:
     delay = Scheduler(**options).end_delay
     tolerance = 1e-5 if options["runtime"] == "shared" else 0.0
     started = {number: (place, machine) for place, machine in enumerate(machines, 1) for number in machine.starts}
-    left = [job for job in jobs if job.leaves == math.inf]
+    # Jobs whose user left have no outcome.
+    left = [job for job in jobs if job.leaves == math.inf and (job.number in started or job.after < 0)]
     if set(rows) != {ids[job.number] for job in left}:
         return f"outcomes of jobs {sorted(rows)}"
     for job in left:

@@ -32,6 +32,7 @@ class Job:
     partition: int = 0
     after: int = -1  # the preceding job, on whose end the submission depends
     think: float = 0.0  # time from that end to the submission
+    patience: float = math.inf  # response time above which no job is submitted after this one
     needs: tuple[int, ...] = ()  # jobs that must have ended; then, and not before `submit`, the job is submitted
     leaves: float = math.inf  # time after the submission at which the job leaves the queue, if it has not started
     array: int = 0  # the job array; 0: none
@@ -736,10 +737,12 @@ class Dispatcher:
         return machine.soonest(forms, now, planned)[1].start
 
 
-def released(jobs: list[Job], number: int, over: set[int], now: float) -> list[Job]:
+def released(jobs: list[Job], ended: Job, over: set[int], now: float) -> list[Job]:
     """Return the jobs that are submitted because a job ended or left the queue, with their submit times."""
+    number = ended.number
     over.add(number)
     after = [replace(one, submit=now + one.think) for one in jobs if one.after == number]
+    after = [] if now - ended.submit > ended.patience else after
     needing = [one for one in jobs if number in one.needs and set(one.needs) <= over]
     return after + [replace(one, submit=max(one.submit, now + one.think)) for one in needing]
 
@@ -788,11 +791,13 @@ def simulate_centres(jobs: list[Job], machines: list[Machine], rule: str) -> lis
             if machine.unlimited_end(job) > now:  # killed
                 machine.spent[number] = machine.progress[number]
         for number, index in done:
-            machines[index].complete(machines[index].running[number][0], now)
-            coming.extend(released(jobs, number, over, now))
+            job = machines[index].running[number][0]
+            machines[index].complete(job, now)
+            coming.extend(released(jobs, job, over, now))
         for _, number, index in cancelled:
-            machines[index].leave(next(job for job in machines[index].queue if job.number == number))
-            coming.extend(released(jobs, number, over, now))
+            job = next(job for job in machines[index].queue if job.number == number)
+            machines[index].leave(job)
+            coming.extend(released(jobs, job, over, now))
             touched.add(index)
         coming.sort(key=lambda job: (job.submit, job.number))
         for job in arrivals if per_event else [job for job in coming if job.submit <= now]:

@@ -961,8 +961,9 @@ def simulate_slurm(jobs: list[Job], machines: list[SlurmMachine], rule: str) -> 
                 ends.pop(0)
                 touched.add(index)
         for number, index in done:
-            machines[index].complete(machines[index].running[number][0], now)
-            coming.extend(released(jobs, number, over, now))
+            job = machines[index].running[number][0]
+            machines[index].complete(job, now)
+            coming.extend(released(jobs, job, over, now))
             touched.add(index)
         for index, machine in enumerate(machines):
             gone = machine.leave_nodes(now)
@@ -972,11 +973,13 @@ def simulate_slurm(jobs: list[Job], machines: list[SlurmMachine], rule: str) -> 
                 passes.add(index)
             for number in gone:
                 if number in machine.killed:
-                    coming.extend(released(jobs, number, over, now))
+                    job = next(job for job in jobs if job.number == number)
+                    coming.extend(released(jobs, job, over, now))
             machine.come_back(now)
         for _, number, index in cancelled:
-            machines[index].leave(next(job for job in machines[index].queue if job.number == number))
-            coming.extend(released(jobs, number, over, now))
+            job = next(job for job in machines[index].queue if job.number == number)
+            machines[index].leave(job)
+            coming.extend(released(jobs, job, over, now))
             touched.add(index)
         coming.sort(key=lambda job: (job.submit, job.number))
         for job in [job for job in coming if job.submit <= now]:

@@ -7,16 +7,19 @@ import numpy as np
 import polars as pl
 import pytest
 
+import cases
 import naive
 from helpers.kernels import simulate_arrays
 from helpers.workloads import BACKFILLS, arrays, random_jobs, random_windows
 from swflow.errors import SwflowError
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
-from swflow.scheduling.eligibility import dependencies_of
+from swflow.scheduling import eligibility
+from swflow.scheduling.eligibility import dependencies_of, patience_of
 from swflow.scheduling.orders.vocabulary import ORDERS as NAMED
+from swflow.scheduling.outcomes import with_derived
 from swflow.scheduling.scheduler import Scheduler
-from swflow.scheduling.simulate import simulate
+from swflow.scheduling.simulate import simulate, simulate_counted
 
 HOUR = 3600.0
 
@@ -86,6 +89,15 @@ def test_logs_without_what_it_takes_are_refused(log, says):
         ({"allocation": "first-fit"}, "feedback: user feedback needs allocation count"),
         ({"clusters": ({"processors": 4},)}, "feedback: user feedback needs allocation count and one machine"),
         ({"shapes": "start"}, "feedback: user feedback needs the requested shapes"),
+        (
+            {
+                "feedback": "leaving",
+                "backfill": "slurm",
+                "nodes": ({"count": 2, "processors": 4},),
+                "preemption": {"qos": {"a": ["b"]}},
+            },
+            "feedback: users leave after a response, but preempted jobs run again",
+        ),
         ({"order": "log"}, "feedback: the recorded schedule"),
         (
             {"policy": "swflow.policies:Easy"},
@@ -95,7 +107,7 @@ def test_logs_without_what_it_takes_are_refused(log, says):
 )
 def test_what_does_not_go_with_feedback_is_refused(options, says):
     with pytest.raises(SwflowError, match=says):
-        Scheduler(feedback="sessions", **options)
+        Scheduler(**{"feedback": "sessions", **options})
 
 
 def test_feedback_allows_a_workload_whose_jobs_are_all_left_out():
@@ -122,6 +134,49 @@ def test_a_schedule_by_hand():
     open_loop = simulate(Workload(jobs, Machine.of(4), "hand"), Scheduler())
     assert open_loop["submit_time"].to_list() == [0, 10, 40, 150]
     assert open_loop["start_time"].to_list() == [0, 100, 120, 150]
+
+
+def test_a_user_leaves_after_a_slow_response_by_hand():
+    """
+    Three users of a machine of 4 processors.
+
+    User 1 occupies it until 600. The log has a response of 600 s for job 2, which now waits and responds after 1190 s,
+    later than the 1156 s after which its user leaves: 3, which depends on it, and 4, which depends on 3, do not come.
+    Job 5 is as slow as recorded, and 6 follows it.
+    """
+    rows = [(0, 0, 600, 1), (10, 0, 600, 2), (700, 0, 600, 2), (1500, 0, 10, 2), (3000, 0, 5000, 3), (8100, 0, 1, 3)]
+    jobs = log_of(rows).with_columns(processors=pl.lit(4), estimate="run_time")
+    workload = Workload(jobs, Machine.of(4), "hand")
+    for backfill in ("none", "easy", "conservative", "slurm"):
+        done, counts, _ = simulate_counted(workload, Scheduler(backfill=backfill, feedback="leaving"))
+        assert done["job_id"].to_list() == [1, 2, 5, 6]
+        assert counts == {"not_submitted": 2}
+    slower = jobs.with_columns(wait_time=pl.Series([0.0, 590.0, 0.0, 0.0, 0.0, 0.0]))
+    found = simulate(Workload(slower, Machine.of(4), "hand"), Scheduler(backfill="easy", feedback="leaving"))
+    assert found.height == 6  # job 2 responds as in the log
+
+
+def test_users_continue_as_often_as_the_rule_states():
+    jobs = pl.DataFrame({"job_id": range(10_000), "submit_time": 0.0, "wait_time": 0.0, "run_time": 1200.0})
+    patience = patience_of(jobs)
+    assert patience.min() >= 1200
+    for response in (1200.0, 3600.0, 10_000.0):  # p(t) = 1 / (1 + 0.05 t), t in minutes
+        share = (1 + 0.05 * 20) / (1 + 0.05 * response / 60)
+        assert np.mean(patience >= response) == pytest.approx(share, abs=1e-3)
+
+
+@pytest.mark.slow
+def test_random_users_leave_as_in_the_slow_simulator(monkeypatch):
+    monkeypatch.setenv("SWFLOW_INTERPRET", "1")
+    monkeypatch.setattr(eligibility, "IMPATIENCE", 0.3)  # as jobs take seconds here
+    names = ("backfill", "order", "event_order", "unavailable", "prediction", "column cancelled_after", "limits")
+    lost = 0
+    for number in range(150):
+        case = cases.draw(random.Random(f"leaving {number}"), names, {"feedback": "leaving"})
+        found, counts, _ = simulate_counted(case.workload(), Scheduler(**case.options))
+        assert cases.differences(case, with_derived(found)) == "", case
+        lost += counts["not_submitted"] > 0
+    assert lost >= 5
 
 
 ORDERS = [name for name in naive.ORDERS if name in NAMED]

@@ -152,8 +152,8 @@ SENSITIVITY = """
             arg_max(convention, (ours, choice = 'ours', choice)) AS highest_convention, count(*) - 1 AS choices
         FROM convention_values GROUP BY ALL HAVING count(*) > 1),
     digits AS (
-        SELECT *, CASE WHEN figure = 'correlation' OR starts_with(figure, 'spearman_') OR figure = 'utilization'
-            THEN 0.005 ELSE 0.5 END AS half
+        SELECT *, CASE WHEN figure = 'correlation' OR starts_with(figure, 'spearman_')
+            OR starts_with(figure, 'utilization') THEN 0.005 ELSE 0.5 END AS half
         FROM own JOIN ranges USING (paper, "table", row, "column"))
     SELECT paper, "table", row, "column", published, ours, lowest, highest,
         published BETWEEN lowest - half AND highest + half AS inside,

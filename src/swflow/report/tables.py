@@ -89,7 +89,8 @@ FROM metrics WHERE {runs} ORDER BY workload, scheduler""",
         "Of each resource besides processors: utilization (squashed area over units times makespan), squashed area "
         "(unit-seconds) and peak, the most units in use at once; a peak above the machine's units is possible only "
         "in a recorded schedule. cancelled: jobs that were cancelled in the queue and have no other metric; "
-        "started_before_cancel: those of them that the scheduler would have started before.",
+        "started_before_cancel: those of them that the scheduler would have started before; not_submitted: jobs whose "
+        "user had left (feedback: leaving).",
         """SELECT workload, scheduler, metric, value FROM further_metrics
 WHERE {runs} ORDER BY workload, scheduler, metric""",
     ),

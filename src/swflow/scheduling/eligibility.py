@@ -18,6 +18,10 @@ from swflow.scheduling.state.items import Dependencies
 #: A user who submits nothing for longer than this has begun another session, seconds (``feedback: sessions``).
 SESSION_GAP = 3600.0
 
+#: A user continues a session after a response time of t seconds with a probability in proportion to
+#: 1 / (1 + `IMPATIENCE` t), 0.05 per minute (``feedback: leaving``).
+IMPATIENCE = 0.05 / 60
+
 #: A user who submits nothing for longer than this after the last job ended has begun another session, seconds
 #: (`feedback: think-times`).
 LONGEST_THINK_TIME = 1200.0
@@ -99,8 +103,9 @@ def dependencies_of(jobs: pl.DataFrame, kind: str, name: str) -> Dependencies | 
         The jobs that take part, by submit time and id: ``job_id``, ``submit_time``, ``run_time``, ``wait_time``,
         ``user_id``; ``depends_on`` (lists of job ids), ``preceding_job_id`` and ``think_time`` (s) where the log has
         them. An unknown wait time counts as 0; a job without a user depends on none.
-    kind : {'none', 'sessions', 'think-times'}
-        User feedback: the rule that ends a session.
+    kind : {'none', 'sessions', 'think-times', 'leaving'}
+        User feedback: the rule that ends a session. With ``leaving``, sessions are those of ``sessions``, and end
+        early after a slow response, see `patience_of`.
     name : str
         The workload's name, for errors.
 
@@ -138,8 +143,12 @@ def dependencies_of(jobs: pl.DataFrame, kind: str, name: str) -> Dependencies | 
         return _stated(jobs, name)
     if kind == "none" or jobs.is_empty():
         return None
-    if has_values(jobs, "preceding_job_id"):
-        return _recorded(jobs, name)
+    found = _recorded(jobs, name) if has_values(jobs, "preceding_job_id") else _inferred(jobs, kind, name)
+    return found._replace(patience=patience_of(jobs)) if kind == "leaving" else found
+
+
+def _inferred(jobs: pl.DataFrame, kind: str, name: str) -> Dependencies:
+    """Return the dependencies between the batches of each user's sessions."""
     if not has_values(jobs, "wait_time"):
         raise SwflowError(
             f"feedback: {name}: neither wait times nor preceding jobs are recorded, so dependencies are unknown; leave "
@@ -148,7 +157,7 @@ def dependencies_of(jobs: pl.DataFrame, kind: str, name: str) -> Dependencies | 
     if not has_values(jobs, "user_id"):
         raise SwflowError(f"feedback: {name}: no users are recorded, so there are no sessions; leave feedback out")
     previous, think = np.full(jobs.height, -1), np.zeros(jobs.height)
-    longest = SESSION_GAP if kind == "sessions" else LONGEST_THINK_TIME
+    longest = LONGEST_THINK_TIME if kind == "think-times" else SESSION_GAP
     since: dict[int, float] = {}  # the last submission, or the end of the current batch
     batch: dict[int, tuple[int, float]] = {}  # the job of the current batch that ends last, and when
     before: dict[int, tuple[int, float]] = {}  # that of the batch before
@@ -164,11 +173,38 @@ def dependencies_of(jobs: pl.DataFrame, kind: str, name: str) -> Dependencies | 
             batch[user] = (job, end)
         elif end > batch[user][1]:
             batch[user] = (job, end)
-        since[user] = submit if kind == "sessions" else batch[user][1]
+        since[user] = batch[user][1] if kind == "think-times" else submit
         if user in before:
             previous[job], ended = before[user]
             think[job] = submit - ended
     return Dependencies(previous, think)
+
+
+def patience_of(jobs: pl.DataFrame) -> np.ndarray:
+    """
+    Return the response time of each job, in seconds, above which its user ends the session.
+
+    A user continues after a response time t with a probability in proportion to p(t) = 1 / (1 + `IMPATIENCE` t). The
+    log has the sessions that continued after the recorded response time r. Therefore the user continues with
+    probability p(t) / p(r) after a slower response, and always after one that is as fast. Whether the user leaves is
+    not random: instead of a random number, each job has the fractional part of its id times the golden ratio, which
+    spreads evenly.
+
+    References
+    ----------
+    E. Shmueli, D. G. Feitelson, "Using site-level modeling to evaluate the performance of parallel system schedulers",
+    MASCOTS 2006, for the form of p.
+
+    Examples
+    --------
+    >>> jobs = pl.DataFrame({"job_id": [1, 2], "submit_time": [0.0, 0.0], "run_time": [600.0, 600.0]})
+    >>> patience_of(jobs).round(0).tolist()
+    [3512.0, 1156.0]
+    """
+    recorded = _ends(jobs) - jobs["submit_time"].to_numpy()
+    golden = (5**0.5 - 1) / 2
+    shares = 1 - (jobs["job_id"].to_numpy() * golden) % 1
+    return ((1 + IMPATIENCE * recorded) / shares - 1) / IMPATIENCE
 
 
 def _ends(jobs: pl.DataFrame) -> np.ndarray:

@@ -53,9 +53,18 @@ def schedule_of(problem: Problem, columns: dict[str, np.ndarray], items: Any, cl
     return replace(found, cluster=cluster) if cluster.size else found
 
 
+def not_submitted(problem: Problem, submit: np.ndarray) -> np.ndarray:
+    """Return which jobs are never submitted, because they depend on a job after which the user left."""
+    found = np.isinf(submit)
+    if problem.dependencies is not None and found.any():
+        for job, previous in enumerate(problem.dependencies.previous):
+            found[job] |= previous >= 0 and found[previous]
+    return found
+
+
 def _require_started(problem: Problem, done: np.ndarray) -> None:
     """Raise an error if jobs never start."""
-    never = np.isnan(done["start"])
+    never = np.isnan(done["start"]) & ~not_submitted(problem, done["submit"])
     if problem.cancelled_after is not None:  # the others left the queue
         never &= np.isinf(problem.cancelled_after)
     never = np.flatnonzero(never)

@@ -347,6 +347,8 @@ class Options:
             "sessions": "a job is submitted some time after the end of the job that its user waited for, as the log "
             "records or as inferred from sessions (Zakay & Feitelson 2012, 2014)",
             "think-times": "the same, with sessions that end 20 min after the last end without a submission",
+            "leaving": "as sessions, but a user whose job responds more slowly than in the log may end the session; "
+            "its further jobs are not submitted (Shmueli & Feitelson 2006)",
         },
         default="none",
     )

@@ -51,8 +51,8 @@ def outcomes(table: pl.DataFrame, scheduler: Scheduler, schedule: Schedule) -> p
     """
     Return the outcomes of a schedule without `DERIVED_OUTCOMES`, which `with_derived` adds.
 
-    ``table`` has the jobs that took part. Jobs that were cancelled in the queue (``cancelled_after``) did not run: they
-    have no outcome. The submit time is the time at which a job became eligible.
+    ``table`` has the jobs that took part. Jobs that were cancelled in the queue (``cancelled_after``), or whose user
+    had left, did not run: they have no outcome. The submit time is the time at which a job became eligible.
     """
     columns: Columns = {"start_time": pl.Series(schedule.start), "run_time": table["run_time"]}
     if scheduler.estimates == "kill":
@@ -76,7 +76,9 @@ def outcomes(table: pl.DataFrame, scheduler: Scheduler, schedule: Schedule) -> p
     if scheduler.clusters:
         columns["centre"] = pl.Series(schedule.cluster, dtype=pl.Int64()) + 1
     found = _narrow(table, columns)
-    return found.filter(table["cancelled_after"].is_null()) if has_values(table, "cancelled_after") else found
+    if has_values(table, "cancelled_after"):
+        found = found.filter(table["cancelled_after"].is_null())
+    return found.filter(pl.col("start_time").is_not_nan()) if scheduler.feedback == "leaving" else found
 
 
 def cancelled(table: pl.DataFrame, schedule: Schedule) -> dict[str, int]:

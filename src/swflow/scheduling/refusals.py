@@ -148,6 +148,8 @@ def _unsupported(one: "Scheduler") -> _Conflicts:
         )
     if one.feedback != "none" and (one.clusters or one.allocations != {"count"}):
         yield "feedback clusters allocation", "user feedback needs allocation count and one machine"
+    if one.feedback == "leaving" and one.preemption is not None:
+        yield "feedback preemption", "users leave after a response, but preempted jobs run again; use sessions"
     if one.feedback != "none" and moldable:
         yield "feedback shapes", "user feedback needs the requested shapes; leave shapes out"
     if one.shapes == "start" and "reservation-table" in backfills:

@@ -17,7 +17,8 @@ class Dependents(NamedTuple):
     when all jobs that it depends on, of which ``left`` have not ended, have ended and ``think`` seconds have passed,
     but not before ``earliest``. ``line`` has the jobs in order of arrival from place ``at[0]`` on, as far as it is
     known; the places before it are room for jobs whose submit times are unknown yet. ``at[1]`` counts the jobs that
-    have arrived.
+    have arrived. If the response time of a job is above its ``patience``, its dependents are never submitted: their
+    submit times are infinite, and those of their own dependents stay unknown.
     """
 
     line: np.ndarray  # empty: jobs arrive in their order, at the given times
@@ -26,6 +27,7 @@ class Dependents(NamedTuple):
     think: np.ndarray
     left: np.ndarray
     earliest: np.ndarray
+    patience: np.ndarray  # empty: unlimited
     at: np.ndarray
 
 
@@ -33,8 +35,8 @@ def new_dependents(dependencies: Dependencies | None) -> Dependents:
     """Return the dependent jobs of each job."""
     if dependencies is None:
         none = np.empty(0, np.int64)
-        return Dependents(none, none, none, np.empty(0), none, np.empty(0), np.zeros(2, np.int64))
-    previous, think, dependent, earliest = dependencies
+        return Dependents(none, none, none, np.empty(0), none, np.empty(0), np.empty(0), np.zeros(2, np.int64))
+    previous, think, dependent, earliest, patience = dependencies
     if dependent is None:
         dependent = np.flatnonzero(previous >= 0)
         previous = previous[dependent]
@@ -44,7 +46,8 @@ def new_dependents(dependencies: Dependencies | None) -> Dependents:
     waits = left > 0
     line = np.concatenate([np.flatnonzero(waits), np.flatnonzero(~waits)])
     earliest = np.full(think.size, -np.inf) if earliest is None else earliest
-    return Dependents(line, first, items, think, left, earliest, np.array([waits.sum(), 0], np.int64))
+    patience = np.empty(0) if patience is None else patience
+    return Dependents(line, first, items, think, left, earliest, patience, np.array([waits.sum(), 0], np.int64))
 
 
 def _release_dependents(dependents: Dependents, jobs: np.ndarray, item: int, now: float) -> None:
@@ -54,9 +57,13 @@ def _release_dependents(dependents: Dependents, jobs: np.ndarray, item: int, now
     A dependent that waits for further jobs is not inserted yet.
     """
     line, at = dependents.line, dependents.at
+    leaves = dependents.patience.size > 0 and now - jobs[item].submit > dependents.patience[item]
     for place in range(dependents.first[item], dependents.first[item + 1]):
         dependent = dependents.items[place]
         dependents.left[dependent] -= 1
+        if leaves:
+            jobs[dependent].submit = np.inf
+            continue
         if dependents.left[dependent] > 0:
             continue
         time = max(now + dependents.think[dependent], dependents.earliest[dependent])

@@ -38,3 +38,5 @@ class Dependencies(NamedTuple):
     think: np.ndarray  # the think time between that end and the submission of each job, seconds
     dependent: np.ndarray | None = None  # the row of the dependent job of each dependency
     earliest: np.ndarray | None = None  # the time before which each job is not submitted, seconds
+    # The response time of each job after which no dependent is submitted, seconds; None: always submitted.
+    patience: np.ndarray | None = None
