@@ -7,6 +7,10 @@ import polars as pl
 
 from swflow.files.yaml import parse_yaml
 
+#: Columns of Ernemann 2003 that have whole seconds without the digits behind the point: on NASA's log, weighted waits
+#: of 6.03 s and 6.65 s are both printed as 6, and weighted responses that differ as much as 9,482.
+CUT_OFF = ("AWRT", "AWWT")
+
 
 def published_values() -> pl.DataFrame:
     """
@@ -15,7 +19,7 @@ def published_values() -> pl.DataFrame:
     ``workload``, ``scheduler`` and ``figure`` locate the corresponding simulated value: a column of the table
     ``metrics``, or ``spearman_`` and a measure of the table ``correlations``. Without a scheduler, the figure belongs
     to the workload: ``power_of_two_percent`` of its jobs, or a measure of the table ``model_fit``. ``rounding`` is half
-    a unit of the last printed digit.
+    a unit of the last printed digit, or a whole unit where the paper cuts off further digits (`CUT_OFF`).
 
     Examples
     --------
@@ -24,7 +28,11 @@ def published_values() -> pl.DataFrame:
     """
     printed = _read("*_table*.csv")
     digits = pl.col("value").str.extract(r"\.(\d+)$").str.len_chars().fill_null(0)
-    return printed.with_columns(pl.col("value").cast(pl.Float64), rounding=0.5 * 10.0 ** -digits.cast(pl.Float64))
+    is_cut = (pl.col("paper") == "Ernemann 2003") & pl.col("column").is_in(CUT_OFF)
+    unit = 10.0 ** -digits.cast(pl.Float64)
+    return printed.with_columns(
+        pl.col("value").cast(pl.Float64), rounding=pl.when(is_cut).then(unit).otherwise(0.5 * unit)
+    )
 
 
 def published_tables() -> dict[str, pl.DataFrame]:
