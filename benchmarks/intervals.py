@@ -1,30 +1,35 @@
 """
-Measure how many of the 95 % intervals of comparisons contain the true value, and how many exclude 0.
+Measure how often the verdicts of comparisons are wrong, and how often they show a real difference.
 
-    python benchmarks/intervals.py kth.swf.gz sdsc.swf.gz --weeks 4 8 16 0
+    python benchmarks/intervals.py kth.swf.gz sdsc.swf.gz --weeks 8 16 0
+    python benchmarks/intervals.py --simulated
 
-For each comparison, weeks of a log are sampled with replacement and placed one after the other, with their jobs under
-both schedulers.
-
-- Pairs that differ: both runs get the same weeks. The intervals should contain the difference over the whole log
-  (coverage), and exclude 0 if that difference is not 0 (power).
-- EASY against itself: the two runs get different weeks. The intervals should contain 0.
-
-Each cell has two percentages: with the interval of the difference of the two statistics, and with that of the
-logarithm of their ratio, which swflow prints. With ``--together 4``, four neighboring weeks are sampled at a time,
-which keeps most of the dependence between weeks.
+- A/A: a pair of runs of EASY on two independent, slightly changed copies of a log. The estimates of jobs are multiplied
+  by 0.9 to 1.1, their submissions are delayed by up to 60 s, or both. No run is better, so that every verdict that
+  decides is wrong: at most 5 % should, apart from chance. The pair is compared over some consecutive weeks of the log,
+  which keeps the dependence between its weeks.
+- Power: EASY and another scheduler on the same copy, over consecutive weeks: the share of verdicts that decide.
+- With ``--simulated``: how many 95 % intervals contain the true change of the mean wait by SJF backfilling. The
+  workloads are years in which the rate of arrivals varies from week to week. The truth is the ratio of the means of
+  400 further years.
 """
 
 import argparse
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
+import polars as pl
 
-from swflow.analysis import resampling
-from swflow.analysis.intervals import Estimate, _estimate, difference_of
-from swflow.analysis.resampling import Resampled, Weeks
+from swflow.analysis.intervals import Estimate, difference_of
+from swflow.analysis.resampling import WEEK, by_weeks, mean_of, statistic
+from swflow.analysis.verdicts import BETTER, WORSE
+from swflow.jobs.machine import Machine
+from swflow.jobs.table import Workload, sort_jobs
+from swflow.scheduling.outcomes import with_derived
 from swflow.scheduling.scheduler import Scheduler
-from swflow.studies.runs import run
+from swflow.scheduling.simulate import simulate_counted
 from swflow.workload.clean import open_workload
 
 SCHEDULERS = {
@@ -34,121 +39,130 @@ SCHEDULERS = {
     "conservative": Scheduler(backfill="conservative"),
     "WFP3": Scheduler(order="wfp3", backfill="easy"),
 }
-MEANS = ("mean_wait_time", "mean_bounded_slowdown", "awrt")
-PERCENTILE = "p95_wait_time"
-ITSELF = "itself"
+MEASURES = ("mean_wait_time", "mean_bounded_slowdown", "awrt", "p95_wait_time")
+COLUMNS = ("submit_time", "wait_time", "response_time", "bounded_slowdown", "processors", "run_time")
+CHANGES = ("estimates", "submissions", "both")
 
 
-def mean_of_weeks(weeks: Weeks, name: str, weights: np.ndarray, chosen: np.ndarray) -> Iterator[Resampled]:
-    """
-    Yield a mean of a run in each sampled log.
-
-    Parameters
-    ----------
-    weeks : Weeks
-        The run.
-    name : str
-        One of `MEANS`.
-    weights : float64 array of shape (samples, places)
-        The weights of the places.
-    chosen : int64 array of shape (logs, places)
-        The week of the log at each place.
-    """
-    table, number = weeks.outcomes, weeks.weeks[weeks.week]
-    values = table["response_time" if name == "awrt" else name.removeprefix("mean_")].cast(float).to_numpy()
-    area = (table["processors"] * table["run_time"]).cast(float).to_numpy() if name == "awrt" else np.ones(number.size)
-    size = int(weeks.weeks.max()) + 1
-    totals, sums = (np.bincount(number, part, size)[chosen] for part in (area, area * values))
-    with np.errstate(invalid="ignore"):
-        every, sampled = sums.sum(axis=1) / totals.sum(axis=1), (sums @ weights.T) / (totals @ weights.T)
-    places = np.arange(chosen.shape[1])
-    for value, row in zip(every, sampled, strict=True):
-        yield Resampled(float(value), row, places)
+def changed(workload: Workload, change: str, generator: np.random.Generator) -> Workload:
+    """Return a slightly changed copy of a workload."""
+    jobs = workload.jobs
+    if change in ("estimates", "both"):
+        run_time, estimate = (jobs[name].cast(pl.Float64).to_numpy() for name in ("run_time", "estimate"))
+        other = np.maximum(estimate * generator.uniform(0.9, 1.1, jobs.height), np.minimum(run_time, estimate))
+        jobs = jobs.with_columns(estimate=pl.lit(other), requested_time=pl.lit(other))
+    if change in ("submissions", "both"):
+        jobs = jobs.with_columns(submit_time=pl.col("submit_time") + pl.lit(generator.uniform(0, 60, jobs.height)))
+    return replace(workload, jobs=sort_jobs(jobs))
 
 
-def percentile_of_weeks(weeks: Weeks, weights: np.ndarray, chosen: np.ndarray) -> Iterator[Resampled]:
-    """Yield the percentile of a run in each sampled log: a week counts with the sum of the weights of its places."""
-    size = int(weeks.weeks.max()) + 1
-    for places in chosen:
-        times = np.zeros((weights.shape[0] + 1, size))
-        np.add.at(times.T, places, np.vstack([weights, np.ones(places.size)]).T)  # the last row: without weights
-        times = times[:, weeks.weeks]
-        resampling._weights_of = lambda some, times=times: (times, times)  # type: ignore[assignment,misc]
-        found = resampling.statistic(weeks, PERCENTILE).sampled
-        yield Resampled(float(found[-1]), found[:-1], np.arange(places.size))
+def simulated(workload: Workload, scheduler: str) -> pl.DataFrame:
+    """Return the outcomes of a workload under a scheduler."""
+    table, _, _ = simulate_counted(workload, SCHEDULERS[scheduler])
+    return with_derived(table.lazy()).select(COLUMNS).collect()
 
 
-def of_difference(variant: Resampled, base: Resampled) -> Estimate:
-    """Return the estimate whose interval is that of the difference itself."""
-    return _estimate(variant.value - base.value, variant.sampled - base.sampled, base.weeks.size, False)
+def between(outcomes: pl.DataFrame, first: int, weeks: int) -> pl.DataFrame:
+    """Return the jobs of consecutive weeks."""
+    return outcomes.filter(pl.col("submit_time").is_between(first * WEEK, (first + weeks) * WEEK, closed="left"))
 
 
-def measure(log: str, options: argparse.Namespace) -> Iterator[tuple[str, int, str, dict[str, np.ndarray]]]:
-    """Yield log, weeks, scheduler, and by statistic the shares that contain the true value, and that exclude 0."""
+def decided(pair: Sequence[pl.DataFrame], weeks: int, generator: np.random.Generator) -> list[bool]:
+    """Return for each measure whether the verdict on a pair of runs decides, over random consecutive weeks."""
+    last = int(min(run["submit_time"].max() for run in pair) // WEEK) + 1  # type: ignore[type-var,operator]
+    weeks = weeks or last
+    first = int(generator.integers(0, last - weeks + 1))
+    parts = [by_weeks(between(run, first, weeks)) for run in pair]
+    found = (difference_of(*(statistic(part, measure) for part in parts)) for measure in MEASURES)
+    return [difference.verdict() in (BETTER, WORSE) for difference in found]
+
+
+def rates(log: str, options: argparse.Namespace) -> Iterator[tuple[str, str, int, list[float]]]:
+    """Yield the log, what is compared, the number of weeks, and by measure the percentage of verdicts that decide."""
     workload, generator = open_workload(log), np.random.default_rng(options.seed)
-    names = ["EASY", *(name for name in options.pairs if name != ITSELF)]
-    runs = {name: resampling.by_weeks(run(workload, SCHEDULERS[name]).outcomes) for name in names}
-    count = int(runs["EASY"].weeks.max()) + 1
-    whole = {
-        name: {measure: resampling.statistic(weeks, measure).value for measure in (*MEANS, PERCENTILE)}
-        for name, weeks in runs.items()
-    }
-    original = resampling._weights_of
-    for places in (number or count for number in options.weeks):
-        weights = np.column_stack([resampling._weights(place) for place in range(places)])
-        first = generator.integers(0, count, (2, options.comparisons, -(-places // options.together), 1))
-        chosen, other = ((first + np.arange(options.together)) % count).reshape(2, options.comparisons, -1)[
-            ..., :places
-        ]
-        for name in options.pairs:
-            found = {}
-            weeks, places_of = (runs["EASY"], other) if name == ITSELF else (runs[name], chosen)
-            for statistic in (*MEANS, *([PERCENTILE] if options.percentiles else [])):
-                if statistic == PERCENTILE:
-                    few = slice(options.percentiles)
-                    sides = [percentile_of_weeks(runs["EASY"], weights, chosen[few])]
-                    sides.append(percentile_of_weeks(weeks, weights, places_of[few]))
-                else:
-                    sides = [mean_of_weeks(runs["EASY"], statistic, weights, chosen)]
-                    sides.append(mean_of_weeks(weeks, statistic, weights, places_of))
-                true = [whole["EASY"][statistic], whole["EASY" if name == ITSELF else name][statistic]]
-                found[statistic] = np.mean([_held(*pair, *true) for pair in zip(*sides, strict=True)], axis=0)
-            resampling._weights_of = original
-            yield workload.name, places, name, found
+    last = int(workload.jobs["submit_time"].max() // WEEK) + 1  # type: ignore[operator]
+    lengths = [weeks for weeks in options.weeks if weeks <= last]
+    for compared in (*CHANGES, *options.power):
+        found: dict[int, list[list[bool]]] = {weeks: [] for weeks in lengths}
+        for _ in range(options.pairs if compared in CHANGES else math.ceil(options.pairs / 10)):
+            if compared in CHANGES:
+                pair = [simulated(changed(workload, compared, generator), "EASY") for _ in range(2)]
+            else:
+                copy = changed(workload, "submissions", generator)
+                pair = [simulated(copy, compared), simulated(copy, "EASY")]
+            for weeks in lengths:
+                for _ in range(1 if compared in CHANGES or not weeks else 10):
+                    found[weeks].append(decided(pair, weeks, generator))
+        for weeks, verdicts in found.items():
+            yield workload.name, compared, weeks, (100 * np.mean(verdicts, axis=0)).tolist()
 
 
-def _held(variant: Resampled, base: Resampled, true: float, true_base: float) -> list[tuple[bool, bool]]:
-    """Return for both methods whether the interval contains the true value, and whether it excludes 0."""
-    difference, ratio = of_difference(variant, base), difference_of(variant, base)
-    held = []
-    for found, value in ((difference, true - true_base), (ratio, base.value * (true / true_base - 1))):
-        low, high = found.interval
-        known = low is not None and high is not None
-        held.append((known and low <= value <= high, known and (low > 0 or high < 0)))
-    return held
+def simulated_year(number: int, options: argparse.Namespace) -> list[pl.DataFrame]:
+    """Return a year of a synthetic workload under SJF backfilling and EASY, after ten weeks of warm-up."""
+    generator, weeks, per_week, processors = np.random.default_rng([options.seed, number]), 62, 200, 64
+    busy = np.zeros(weeks)  # the logarithm of the rate of arrivals: an autoregressive process over weeks
+    for week in range(1, weeks):
+        busy[week] = 0.5 * busy[week - 1] + generator.normal(0, options.variation)
+    counts = generator.poisson(per_week * np.exp(busy))
+    jobs = int(counts.sum())
+    width = 2 ** generator.integers(0, 6, jobs)
+    mean = options.load * processors * WEEK / per_week / np.mean(2 ** np.arange(6))
+    run_time = np.ceil(generator.lognormal(math.log(mean) - 0.5, 1, jobs))
+    table = pl.DataFrame({
+        "job_id": np.arange(1, jobs + 1),
+        "submit_time": np.sort((np.repeat(np.arange(weeks), counts) + generator.random(jobs)) * WEEK),
+        "run_time": run_time, "estimate": run_time * generator.uniform(1, 5, jobs), "processors": width,
+    })  # fmt: skip
+    year = Workload(table, Machine.of(processors), f"year-{number}")
+    return [between(simulated(year, name), 10, 52) for name in ("SJBF", options.than)]
+
+
+def coverage(options: argparse.Namespace) -> Iterator[tuple[int, float, float]]:
+    """Yield the number of weeks, and the percentages of intervals that contain the true change and that decide."""
+    sums = np.array([[run["wait_time"].mean() for run in simulated_year(number, options)] for number in range(400)])
+    true = float(np.log(sums[:, 0].mean() / sums[:, 1].mean()))
+    left = [np.log(np.delete(sums, year, 0).mean(axis=0)) @ (1, -1) for year in range(400)]
+    print(f"true change: {100 * math.expm1(true):.2f} %, standard error {100 * np.std(left) * 400**0.5:.2f} %")
+    held: dict[int, list[tuple[bool, bool]]] = {weeks: [] for weeks in (8, 16, 52)}
+    for number in range(400, 700):
+        year = simulated_year(number, options)
+        for weeks, found in held.items():
+            found.append(_held(difference_of(*(mean_of(between(run, 10, weeks), "wait_time") for run in year)), true))
+    for weeks, found in held.items():
+        yield weeks, *(100 * np.mean(found, axis=0)).tolist()
+
+
+def _held(found: Estimate, true: float) -> tuple[bool, bool]:
+    """Return whether the interval of the logarithm of a ratio contains the true value, and whether it excludes 0."""
+    low, high = found.interval
+    if low is None or high is None or not found.base:
+        return False, False
+    return found.base * math.expm1(true) >= low and found.base * math.expm1(true) <= high, low > 0 or high < 0
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("logs", nargs="+", help="logs (.swf, .swf.gz) or workloads (.parquet)")
-    parser.add_argument("--weeks", type=int, nargs="+", default=[4, 8, 16, 0], help="0: as many as the log has")
-    parser.add_argument("--comparisons", type=int, default=2000)
+    parser.add_argument("logs", nargs="*", help="logs (.swf, .swf.gz) or workloads (.parquet)")
+    parser.add_argument("--weeks", type=int, nargs="+", default=[8, 16, 0], help="0: as many as the log has")
+    parser.add_argument("--pairs", type=int, default=150)
     parser.add_argument(
-        "--percentiles", type=int, default=0, help="Sampled logs for the 95th percentile, which is slow."
+        "--power", nargs="*", default=[], help=f"schedulers compared with EASY: {', '.join(SCHEDULERS)}"
     )
+    parser.add_argument("--simulated", action="store_true")
+    parser.add_argument("--load", type=float, default=0.6, help="of simulated years (default: 0.6)")
+    parser.add_argument("--variation", type=float, default=0.1, help="of the weekly rate of arrivals (default: 0.1)")
+    parser.add_argument("--than", default="EASY", help="the base in simulated years (default: EASY)")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--together", type=int, default=1, help="Neighboring weeks per sample (default: 1).")
-    parser.add_argument("--pairs", nargs="+", default=list(SCHEDULERS)[1:], help="what EASY is compared with")
     options = parser.parse_args()
-    statistics = [*MEANS, *([PERCENTILE] if options.percentiles else [])]
-    rows = [row for log in options.logs for row in measure(log, options)]
-    for title, place in (("Contain the true value (%)", 0), ("Exclude 0 (%)", 1)):
-        print(f"\n{title}: difference, ratio\n")
-        print(f"| log | EASY against | weeks | {' | '.join(statistics)} |")
-        print("|---" * (3 + len(statistics)) + "|")
-        for log, weeks, name, found in rows:
-            cells = (", ".join(f"{100 * share:.0f}" for share in found[one][:, place]) for one in statistics)
-            print(f"| {log} | {name} | {weeks} | {' | '.join(cells)} |")
+    if options.logs:
+        print(f"| log | compared | weeks | {' | '.join(MEASURES)} |")
+        print("|---" * (3 + len(MEASURES)) + "|")
+    for log in options.logs:
+        for name, compared, weeks, found in rates(log, options):
+            print(f"| {name} | {compared} | {weeks} | {' | '.join(f'{share:.1f}' for share in found)} |", flush=True)
+    if options.simulated:
+        for weeks, contained, shown in coverage(options):
+            print(f"{weeks} weeks: {contained:.1f} % contain the true change, {shown:.1f} % exclude 0", flush=True)
 
 
 if __name__ == "__main__":

@@ -240,60 +240,32 @@ def test_measures_of_a_calibration():
 # -- statistics
 
 
-def test_weights_of_weeks_are_half_sums_of_exponential_variables_that_neighbors_share():
-    weights = np.array([resampling._weights(week) for week in range(-3, 60)])
-    assert weights.mean() == pytest.approx(1, abs=0.02) and weights.var() == pytest.approx(0.5, rel=0.05)
-    correlation = np.corrcoef(weights)
-    assert np.diag(correlation, 1).mean() == pytest.approx(0.5, abs=0.03)
-    assert np.abs(np.diag(correlation, 2)).mean() < 0.05 and abs(np.diag(correlation, 5).mean()) < 0.02
-    assert np.abs(np.triu(correlation, 2)).max() < 0.2  # weeks before the log begins have weights of their own
-    assert weights.shape[1] == resampling.SAMPLES
-
-
-def test_sums_over_parts_of_the_weeks_are_sums_over_all(monkeypatch):
-    rng = np.random.default_rng(6)
-    run = pl.DataFrame({"submit_time": np.arange(60) * WEEK / 9, "load": rng.random(60), "wait_time": rng.random(60)})
-    whole = resampling.mean_of(run, "wait_time"), resampling.distribution_of(run, "wait_time")
-    monkeypatch.setattr(resampling, "_AT_ONCE", 2)
-    parts = resampling.mean_of(run, "wait_time"), resampling.distribution_of(run, "wait_time")
-    assert parts[0].sampled == pytest.approx(whole[0].sampled)
-    for name in ("weights", "shares", "ranks"):
-        np.testing.assert_allclose(getattr(parts[1], name), getattr(whole[1], name), atol=1e-5)
-
-
-def test_sampled_scores_are_those_of_repeated_jobs():
-    """In the samples, a job of a week with weight n counts n times, and values count by their bins."""
+def test_scores_without_a_week_are_those_of_the_other_jobs(monkeypatch):
+    """Values count by their bins."""
     rng = np.random.default_rng(3)
-    times = rng.integers(1, 4, (6, 3)).astype(float)
+    monkeypatch.setattr(intervals, "_estimate", lambda value, without, weeks, equal: (without, weeks))
     for measure, least, unit in (("wait_time", 0.0, 1.0), ("slowdown", 1.0, 1e-3)):
         runs = []
         for top in (1.0, 0.6):
             values = least + unit * np.where(rng.random(40) < 0.2, 0.0, 10 ** (6 * rng.random(40) - 0.5))
             columns = {"submit_time": rng.integers(0, 3, 40) * WEEK, "load": top * rng.random(40), measure: values}
             runs.append(pl.DataFrame(columns))
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(resampling, "SAMPLES", 6)
-            patch.setattr(resampling, "_weights_of", lambda weeks: (times, times.astype(np.float32)))
-            found = intervals.score_of(*(resampling.distribution_of(run, measure) for run in runs))
-            patch.setattr(intervals, "_estimate", lambda value, sampled, *_: sampled)
-            sampled = intervals.score_of(*(resampling.distribution_of(run, measure) for run in runs))
-        assert found.blocks == 3 and not found.is_ratio and found.base is None
-        alone = resampling.distribution_of(runs[0].with_columns(submit_time=np.arange(40) * WEEK), measure)
-        assert alone.by_week.shape[0] == alone.weeks.size == 40
-        for weights, score in zip(times, sampled, strict=True):
-            expected = 0.0
+        runs[1] = runs[1].filter(pl.col("submit_time") > 0)
+        without, weeks = intervals.score_of(*(resampling.distribution_of(run, measure) for run in runs))
+        assert weeks.tolist() == [0, 1, 2]
+        for week, score in zip(weeks, without, strict=True):
             parts = []
-            for run in runs:
+            for run in (run.filter(pl.col("submit_time") != week * WEEK) for run in runs):
                 value = (run[measure].to_numpy() - least) / unit
                 place = np.where(value < 1, -1, np.floor(6 * np.log10(np.maximum(value, 1e-9))))
-                weeks = (run["submit_time"] / WEEK).cast(int)
-                parts.append((np.floor(10 * run["load"].to_numpy()), place, weights[weeks]))
+                parts.append((np.floor(10 * run["load"].to_numpy()), place))
+            expected = 0.0
             for tenth in range(10):
-                (x, v), (y, w) = ((place[load == tenth], weight[load == tenth]) for load, place, weight in parts)
+                x, y = (place[load == tenth] for load, place in parts)
                 if x.size and y.size:
-                    share = (v.sum() / parts[0][2].sum() + w.sum() / parts[1][2].sum()) / 2
-                    expected += share * (v @ np.sign(y[None, :] - x[:, None]) @ w) / v.sum() / w.sum()
-            assert score == pytest.approx(expected, abs=1e-5)
+                    share = (x.size / parts[0][1].size + y.size / parts[1][1].size) / 2
+                    expected += share * np.sign(y[None, :] - x[:, None]).mean()
+            assert score == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("known", ["score", "mean"])
@@ -310,7 +282,7 @@ def test_a_row_with_one_interval_is_a_member_of_its_family(known):
     }  # fmt: skip
     assert row["better"] == "a"
     assert multiple_testing.holm([0.9, None, 0.8]) == [1.0, None, 1.0]
-    row |= {"score_p": 1 - intervals.CONFIDENCE, "mean_p": None}
+    row |= {"score_p": 1 - multiple_testing.CONFIDENCE, "mean_p": None}
     multiple_testing.correct([row])
     assert row["score_verdict_holm"] == "not distinguishable" and row["better"] is None
 
@@ -326,16 +298,18 @@ def test_a_score_of_0_has_no_better_run_without_an_interval():
 
 
 def test_estimates_at_their_boundaries():
-    few, enough = (intervals._estimate(1.0, np.array([1.0, 3.0]), weeks, False) for weeks in (3, 4))
-    assert few.error is None and enough.error == pytest.approx(math.sqrt(2 * 5 / 2))
-    assert enough.freedom == 2 and enough.skewness == 0 and not enough.is_uneven
-    uneven = intervals._estimate(1.0, np.array([0.0, 0.0, 0.0, 4.0]), 25, False)
-    assert uneven.skewness == pytest.approx(2 / math.sqrt(3)) and uneven.is_uneven
-    for skewness, weeks, expected in ((0.35, 25, False), (0.36, 25, True), (0.36, 16, False), (0.38, 16, True)):
+    few, enough = (
+        intervals._estimate(1.0, np.tile([1.0, 3.0], 4)[:weeks], np.arange(weeks), False) for weeks in (7, 8)
+    )
+    assert few.error is None and enough.error == pytest.approx(math.sqrt(8 * 7 / 8))  # that of Student's jackknife
+    assert enough.freedom == 7 and enough.skewness == 0 and not enough.is_uneven
+    uneven = intervals._estimate(1.0, np.array([0.0] * 24 + [4.0]), np.arange(25), False)
+    assert uneven.skewness == pytest.approx(-((24 / 25) ** 3 - 24 / 25**3) / (24 / 25) ** 1.5) and uneven.is_uneven
+    for skewness, weeks, expected in ((0.4, 25, False), (0.41, 25, True), (0.49, 9, False), (0.51, 9, True)):
         assert intervals.Estimate(1.0, 0.1, weeks, 9, skewness=-skewness).is_uneven is expected
-    assert intervals._estimate(1.0, np.array([math.nan, 1.0]), 9, False).error is None
-    for value, *samples in ((1.0, 1.0, 1.0 + 1e-12), (0.0, 1.0, 1.0 + 1e-12), (1.0, 0.0, 1e-12), (0.0, 0.0, 0.0)):
-        rounded = intervals._estimate(value, np.array(samples), 9, False)
+    assert intervals._estimate(1.0, np.array([math.nan, *range(8)]), np.arange(9), False).error is None
+    for value, *rests in ((1.0, 1.0, 1.0 + 1e-12), (0.0, 1.0, 1.0 + 1e-12), (1.0, 0.0, 1e-12), (0.0, 0.0, 0.0)):
+        rounded = intervals._estimate(value, np.array(rests * 4), np.arange(8), False)
         assert rounded.error == rounded.skewness == 0
     assert intervals.Estimate(-1.0, 0.0, 9, 8).p == 0
     for value, expected in ((1.0, "base is better"), (-1.0, "variant is better")):
@@ -350,12 +324,12 @@ def test_estimates_at_their_boundaries():
     assert not differs.is_ratio and differs.freedom == 2
     rest = np.array([-10.0, -7.0, -5.0]) / 2
     weeks = np.arange(4)
-    small, large = (resampling.Resampled(one, np.array([one, 2 * one]), weeks) for one in (0.25, 0.5))
+    small, large = (resampling.Resampled(one, weeks, np.array([one, 2 * one] * 2), one) for one in (0.25, 0.5))
     assert intervals.difference_of(small, large).is_ratio
-    nothing = resampling.Resampled(math.nan, np.full(2, math.nan), weeks)
+    nothing = resampling.Resampled(math.nan, weeks, np.full(4, math.nan), math.nan)
     assert intervals.difference_of(nothing, nothing).equal
     assert not intervals.difference_of(nothing, large).equal and not intervals.difference_of(large, nothing).equal
-    for zero in (small._replace(value=0.0), small._replace(sampled=np.array([0.0, 0.5]))):
+    for zero in (small._replace(value=0.0), small._replace(without=np.array([0.0, 0.5, 0.5, 0.5]))):
         assert not intervals.difference_of(zero, large).is_ratio and not intervals.difference_of(large, zero).is_ratio
     found = intervals.Estimate(0.0, 1.0, 50, 49)
     most = [sample_size.smallest_difference(found, 10**7 + more) for more in (0, 1)]

@@ -60,7 +60,7 @@ def study_of(recipes, schedulers, **more) -> Study:
 
 
 def said(word, corrected=None, low=-7200.0, high=3600.0):
-    return lambda variant, base: Verdict(-1800.0, low, high, word, corrected or word, "weeks", 50)
+    return lambda variant, base: Verdict(-1800.0, low, high, word, corrected or word, "weeks", 50, 49 / 1.5)
 
 
 def test_least_shared_shortens_nothing_where_the_interval_contains_zero():
@@ -136,7 +136,7 @@ def test_several_machines_share_a_sentence_with_the_sizes_of_their_changes():
 
     def lookup(variant, base):
         low, high, word = (-6000.0, 900.0, NOT_DISTINGUISHABLE) if variant[0] == "C" else (-6480.0, -720.0, BETTER)
-        return Verdict(-1800.0, low, high, word, word, "weeks", 20)
+        return Verdict(-1800.0, low, high, word, word, "weeks", 20, 19 / 1.5)
 
     found = answer(
         study_of(["A", "B", "C"], ["fcfs", "easy"]), waits, ["fcfs"], OPTIONS, lookup, titles={"easy": "EASY"}
@@ -151,7 +151,7 @@ def test_an_undecided_study_says_what_would_decide_it():
     waits = {"A": {"fcfs": [7200.0], "easy": [6000.0]}}
 
     def lookup(variant, base):
-        return Verdict(-1200.0, -2400.0, 300.0, NOT_DISTINGUISHABLE, NOT_DISTINGUISHABLE, "weeks", 9)
+        return Verdict(-1200.0, -2400.0, 300.0, NOT_DISTINGUISHABLE, NOT_DISTINGUISHABLE, "weeks", 9, 8 / 1.5)
 
     found = answer(study_of(["A"], ["fcfs", "easy"]), waits, ["fcfs"], OPTIONS, lookup)
     assert found.deciding == "Showing a change of −17 % takes about 20 weeks; there are 9."

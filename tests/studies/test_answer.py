@@ -146,8 +146,8 @@ def test_one_partition_gets_larger(accounting, capfd):
     assert re.search(r"processors +896 +928 +\+4 %", answer)
     assert re.search(r"gpus +25 +31 +\+24 %", answer)  # a share of the nodes
     assert re.search(
-        r"With 25 % more processors in partition gpu, the mean wait is 17.3 % \(95 % interval [\d.]+ to [\d.]+ %\) "
-        r"shorter: 420\.\d instead of 508\.\d min\.", answer,
+        r"With 25 % more processors in partition gpu, the mean wait is 420\.\d instead of 508\.\d min, −17 % "
+        r"\(95 % interval −\d+ to [+−]\d+ %\): not distinguishable\.", answer,
     )  # fmt: skip
     assert re.search(r"gpu +2,000 +295\.\d +295\.\d +31\.\d +−89 %", answer)
     assert re.search(r"cpu +2,000 +744\.\d +744\.\d +744\.\d +0 %", answer)
@@ -316,7 +316,7 @@ def question(rows: dict[str, dict], fidelity: dict | None = None, options: dict 
          "Under b, the mean wait is 11.0 instead of 10.0 min, +10 % (95 % interval −5 to +25 %): not distinguishable."),
         ({"verdict": "equal"}, "Under b, the mean wait stays the same, 10.0 min."),
         ({"value": 660.0, "difference": 60.0, "weeks": 2, "verdict": "too few weeks"},
-         "Under b, the mean wait is 11.0 instead of 10.0 min (+10 %); a verdict needs 4 weeks, and the log has 2."),
+         "Under b, the mean wait is 11.0 instead of 10.0 min (+10 %); a verdict needs 8 weeks, and the log has 2."),
     ],
 )  # fmt: skip
 def test_a_sentence_states_direction_percent_interval_and_verdict(row, words):

@@ -6,16 +6,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from swflow.analysis.long_run import long_run_error, student
 from swflow.analysis.resampling import Distribution, Resampled
 from swflow.analysis.verdicts import EQUAL, NOT_DISTINGUISHABLE, TOO_FEW_WEEKS, better
 
-#: A comparison of runs that last fewer weeks than this has no interval.
-FEWEST_WEEKS = 4
+#: A comparison of runs that last fewer weeks than this has no interval: so few weeks do not show how long they depend
+#: on each other. Two runs of one scheduler would then differ significantly in more than 7 % of the cases.
+FEWEST_WEEKS = 8
 
-CONFIDENCE = 0.95
-
-_OVERLAP = 1.5  # a variance from overlapping blocks of two weeks varies more than one from single weeks by this factor
-_UNEVEN = 0.35, 1.5  # skewness of the samples: at least the first, and the second over the root of the weeks
+_UNEVEN = 0.4, 1.5  # skewness of the mean: at least the first, and the second over the root of the weeks
 _ROUNDING = 1e-12  # differences below this share of the values are rounding errors
 
 
@@ -36,7 +35,7 @@ class Estimate:
     blocks: int  # the number of weeks or replicates
     freedom: float  # the degrees of freedom of the standard error
     equal: bool = False  # whether the two runs are equal, so that there is no uncertainty
-    skewness: float = 0.0  # the skewness of the samples; 0 without samples
+    skewness: float = 0.0  # the skewness of the mean over independent weeks; 0 over replicates
     base: float | None = None  # the statistic of the base, which is not negative; None for a score
     is_ratio: bool = False  # whether the interval is that of the logarithm of the ratio
 
@@ -96,61 +95,53 @@ class Estimate:
         return better(self.value, smaller_is_better) if low > 0 or high < 0 else NOT_DISTINGUISHABLE
 
 
-def student(freedom: float) -> float:
-    """
-    Return the quantile of Student's distribution for a two-sided interval with these degrees of freedom.
-
-    Examples
-    --------
-    >>> round(student(10), 3), round(student(52), 3)
-    (2.228, 2.007)
-    """
-    from scipy.special import stdtrit
-
-    return float(stdtrit(freedom, (1 + CONFIDENCE) / 2))
-
-
 def difference_of(variant: Resampled, base: Resampled) -> Estimate:
     """
     Return the difference of a statistic of two runs, variant minus base, in the unit of the measure.
 
-    The statistics are at least 0; smaller is better. If both are above 0, under all weights, the interval is that of
-    the logarithm of their ratio.
+    The statistics are at least 0; smaller is better. If both are above 0, also without any week, the interval is that
+    of the logarithm of their ratio. The standard error is that of `long_run_error`.
 
     Examples
     --------
-    >>> weeks = np.arange(4)
-    >>> half = Resampled(10.0, np.array([9.0, 11.0]), weeks), Resampled(20.0, np.array([18.0, 22.0]), weeks)
-    >>> difference_of(*half).interval  # half in each sample
+    >>> weeks, rest = np.arange(8), np.array([9.0, 11, 10, 9, 11, 10, 10, 10])
+    >>> half = Resampled(10.0, weeks, rest, 10.0), Resampled(20.0, weeks, 2 * rest, 20.0)
+    >>> difference_of(*half).interval  # half without each week, too
     (-10.0, -10.0)
     """
-    value, sampled = variant.value - base.value, variant.sampled - base.sampled
-    blocks = _weeks_of_both(variant, base)
+    value = variant.value - base.value
+    weeks = np.union1d(variant.weeks, base.weeks)
+    one, other = (_without(run, weeks) for run in (variant, base))
     equal = math.isnan(variant.value) and math.isnan(base.value)
     if not equal and np.array_equal(variant.weeks, base.weeks):
         rounding = _ROUNDING * max(abs(variant.value), abs(base.value))
-        equal = abs(value) <= rounding and bool((np.abs(sampled) <= rounding).all())
-    is_ratio = all(run.value > 0 and bool((run.sampled > 0).all()) for run in (variant, base))
-    if is_ratio:
-        sampled = np.log(variant.sampled / base.sampled)
-    return _estimate(0.0 if equal else value, sampled, blocks, equal, base.value, is_ratio)
+        equal = abs(value) <= rounding and bool((np.abs(one - other) <= rounding).all())
+    is_ratio = all(run.value > 0 and bool((rest > 0).all()) for run, rest in ((variant, one), (base, other)))
+    without = np.log(one / other) if is_ratio else one - other
+    return _estimate(0.0 if equal else value, without, weeks, equal, base.value, is_ratio)
 
 
-def of_interval(value: float, low: float, high: float, blocks: int, basis: str, base: float) -> Estimate:
+def _without(run: Resampled, weeks: np.ndarray) -> np.ndarray:
+    """Return the statistic without each of the weeks; a week without jobs of the run leaves it unchanged."""
+    found = np.full(weeks.size, run.whole)
+    found[np.searchsorted(weeks, run.weeks)] = run.without
+    return found
+
+
+def of_interval(value: float, low: float, high: float, blocks: int, freedom: float, base: float) -> Estimate:
     """
     Return the estimate of a difference whose interval is known, as in a row of view ``differences``.
 
     ``base`` is the statistic of the base, which is above 0, and ``low`` and ``high`` are the ends of the interval as
-    shares of it. ``blocks`` is the number of the ``basis``: weeks or replicates.
+    shares of it. ``blocks`` is the number of weeks or replicates.
 
     Examples
     --------
-    >>> found = Estimate(-10.0, 0.2, 20, 19 / 1.5, base=30.0, is_ratio=True)
-    >>> again = of_interval(-10.0, *(bound / 30 for bound in found.interval), 20, "weeks", 30.0)
+    >>> found = Estimate(-10.0, 0.2, 20, 7.5, base=30.0, is_ratio=True)
+    >>> again = of_interval(-10.0, *(bound / 30 for bound in found.interval), 20, 7.5, 30.0)
     >>> round(again.error, 6)
     0.2
     """
-    freedom = max(blocks - 1, 1) / (_OVERLAP if basis == "weeks" else 1)
     is_ratio = low > -1 and value > -base
     half = (math.log1p(high) - math.log1p(low)) / 2 if is_ratio else base * (high - low) / 2
     return Estimate(value, half / student(freedom), blocks, freedom, base=base, is_ratio=is_ratio)
@@ -174,24 +165,32 @@ def score_of(variant: Distribution, base: Distribution) -> Estimate:
     0.75
     """
     value = _score(variant, base)
-    width = min(variant.shares.shape[2], base.shares.shape[2])
-    below = np.einsum("bdv,bdv->bd", variant.shares[:, :, :width], base.ranks[:, :, :width]).astype(float)
-    below += 2 * variant.shares[:, :, width:].sum(axis=2)
-    both = (variant.weights > 0) & (base.weights > 0)
-    sampled = ((variant.weights + base.weights) / 2 * np.where(both, 1 - below, 0.0)).sum(axis=1)
+    weeks = np.union1d(variant.weeks, base.weeks)
+    width = max(variant.by_week.shape[2], base.by_week.shape[2])
+    one, other = (_rest_of(run, weeks, width) for run in (variant, base))
+    jobs, base_jobs = one.sum(axis=2), other.sum(axis=2)
+    ranks = 2 * np.cumsum(other, axis=2) - other  # twice the mid-distribution function
+    with np.errstate(invalid="ignore", divide="ignore"):
+        below = np.einsum("wdv,wdv->wd", one, ranks) / (jobs * base_jobs)
+        shares = (_shares(jobs) + _shares(base_jobs)) / 2
+    without = np.where((jobs > 0) & (base_jobs > 0), shares * (1 - below), 0.0).sum(axis=1)
     equal = all(np.array_equal(getattr(variant, name), getattr(base, name)) for name in ("weeks", "by_week")) and all(
         np.array_equal(one, other)
         for name in ("values", "up_to")
         for one, other in zip(getattr(variant, name), getattr(base, name), strict=True)
     )
-    return _estimate(value, sampled, _weeks_of_both(variant, base), equal)
+    return _estimate(value, without, weeks, equal)
 
 
-def _weeks_of_both(variant: Resampled | Distribution, base: Resampled | Distribution) -> int:
-    """Return the number of weeks in which jobs of either run were submitted."""
-    if np.array_equal(variant.weeks, base.weeks):
-        return int(variant.weeks.size)
-    return int(np.union1d(variant.weeks, base.weeks).size)
+def _rest_of(run: Distribution, weeks: np.ndarray, width: int) -> np.ndarray:
+    """Return the numbers of jobs by tenth of the load and bin of the value without each week, ``width`` bins wide."""
+    counts = np.zeros((weeks.size, run.by_week.shape[1], width))
+    counts[np.searchsorted(weeks, run.weeks), :, : run.by_week.shape[2]] = run.by_week
+    return np.asarray(counts.sum(axis=0) - counts)
+
+
+def _shares(jobs: np.ndarray) -> np.ndarray:
+    return np.asarray(jobs / np.maximum(jobs.sum(axis=1, keepdims=True), 1))
 
 
 def _score(variant: Distribution, base: Distribution) -> float:
@@ -213,21 +212,21 @@ def _score(variant: Distribution, base: Distribution) -> float:
 
 
 def _estimate(
-    value: float, sampled: np.ndarray, blocks: int, equal: bool, base: float | None = None, is_ratio: bool = False
+    value: float, without: np.ndarray, weeks: np.ndarray, equal: bool, base: float | None = None, is_ratio: bool = False
 ) -> Estimate:
-    found = Estimate(value, None, blocks, max(blocks - 1, 1) / _OVERLAP, equal, 0.0, base, is_ratio)
-    if equal or blocks < FEWEST_WEEKS or not np.isfinite(sampled).all():
+    """Return the estimate of a statistic with its values without each week, in the unit of the error."""
+    blocks = weeks.size
+    found = Estimate(value, None, blocks, max(blocks - 1, 1), equal, 0.0, base, is_ratio)
+    if equal or blocks < FEWEST_WEEKS or not np.isfinite(without).all():
         return found
-    # Half the sum of two exponential variables has half the variance of one. The weights are divided by their sum.
-    # Weeks deviate less from their own mean than from the true mean. With independent weeks, the squared error is then
-    # unbiased.
-    deviations = sampled - sampled.mean()
-    squares = deviations * deviations
-    spread = float(np.sqrt(squares.mean()))
-    error = spread * math.sqrt(2 * (blocks + 1) / (blocks - 2))
-    if error <= 1e-9 * max(abs(found.center), float(np.abs(sampled).max())):
+    # The jackknife includes what a linear expansion of the ratio leaves out where one week has most of the waits.
+    influences = (without.mean() - without) * (blocks - 1) / blocks
+    squares = influences * influences
+    if math.sqrt(float(squares.sum())) <= 1e-9 * max(abs(found.center), float(np.abs(without).max())):
         return replace(found, error=0.0)  # all weeks agree up to rounding errors
-    return replace(found, error=error, skewness=float((squares * deviations).mean() / spread**3))
+    error, freedom, _ = long_run_error(influences, weeks)
+    skewness = float((squares * influences).sum() / squares.sum() ** 1.5)
+    return replace(found, error=error, freedom=freedom, skewness=skewness)
 
 
 def over_replicates(values: Sequence[float | None]) -> Estimate:

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from swflow.analysis.intervals import CONFIDENCE, Estimate
+from swflow.analysis.intervals import Estimate
+from swflow.analysis.long_run import CONFIDENCE
 from swflow.analysis.verdicts import BETTER, NOT_DISTINGUISHABLE, TOO_FEW_WEEKS, WORSE, better
 
 
@@ -37,6 +38,7 @@ def columns_of(name: str, found: Estimate) -> dict[str, str | float | None]:
     verdict = found.verdict(smaller_is_better=name != "score")
     return {
         f"{name}_low": low, f"{name}_high": high, f"{name}_p": found.p, f"{name}_verdict": verdict,
+        f"{name}_freedom": None if low is None else found.freedom,
         f"{name}_p_holm": None, f"{name}_verdict_holm": verdict,
     }  # fmt: skip
 

@@ -1,7 +1,6 @@
-"""Resampling: the statistics of a run under random weights of the log's weeks."""
+"""Resampling: the statistics of a run without each of its weeks in turn (jackknife)."""
 
 import math
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,12 +9,6 @@ import polars as pl
 #: The length of a week in seconds. Week 0 begins at submit time 0, which is the start of the log.
 WEEK = 604800.0
 
-#: The number of samples. Each assigns other weights to the weeks.
-SAMPLES = 1000
-
-_SEED = 20120525  # for the weights of weeks; the same in all comparisons, so that two runs always get the same weights
-_AT_ONCE = 256  # weeks that are summed at a time
-_REMEMBERED = 4096  # weeks whose weights are cached, 8 kB each
 _TENTHS, _BINS_PER_DECADE = 10, 6
 _TENTH_EDGES = np.arange(1, _TENTHS) / _TENTHS
 
@@ -29,26 +22,23 @@ class Weeks(NamedTuple):
 
 
 class Resampled(NamedTuple):
-    """A statistic of a run, and its values under resampled weights of the weeks."""
+    """A statistic of a run, and its values without each week."""
 
-    value: float  # the statistic of the unweighted run; NaN without jobs
-    sampled: np.ndarray  # float64 (samples,): the statistic under the weights of each sample
+    value: float  # the statistic of the run; NaN without jobs
     weeks: np.ndarray  # int64 (weeks,): the weeks in which the jobs of the statistic were submitted
+    without: np.ndarray  # float64 (weeks,): the statistic without the jobs of each week
+    # The statistic of all jobs by the definition of ``without``; quantiles are not interpolated there.
+    whole: float
 
 
 class Distribution(NamedTuple):
-    """The distribution of a measure by tenths of the load, and its values under resampled weights of the weeks."""
+    """The distribution of a measure by tenths of the load, of all jobs and by weeks."""
 
     weeks: np.ndarray  # int64 (weeks,): the weeks in which the jobs were submitted
     # By tenth of the load: the distinct values (float64), in increasing order.
     values: tuple[np.ndarray, ...]
     # By tenth of the load: 0, and the numbers (int64) of jobs with at most each value.
     up_to: tuple[np.ndarray, ...]
-    weights: np.ndarray  # float32 (samples, 10): the share of the jobs in each tenth of the load
-    # float32 (samples, 10, bins): the distribution of the jobs in a tenth over bins of the value, and twice its
-    # mid-distribution function
-    shares: np.ndarray
-    ranks: np.ndarray
     by_week: np.ndarray  # int32 (weeks, 10, bins): the number of jobs by week, tenth of the load and bin of the value
 
 
@@ -68,7 +58,9 @@ def by_weeks(outcomes: pl.DataFrame | Weeks) -> Weeks:
 
 def statistic(outcomes: pl.DataFrame | Weeks, name: str) -> Resampled:
     """
-    Resample a statistic of table ``metrics``: ``awrt``, ``awwt``, or a measure after mean_, median_ or p95_.
+    Return a statistic of table ``metrics``, and its values without each week.
+
+    The statistic is ``awrt``, ``awwt``, or a measure after mean_, median_ or p95_.
 
     Examples
     --------
@@ -86,21 +78,19 @@ def statistic(outcomes: pl.DataFrame | Weeks, name: str) -> Resampled:
 
 def mean_of(outcomes: pl.DataFrame | Weeks, measure: str, by_area: bool = False) -> Resampled:
     """
-    Resample the mean of a measure.
+    Return the mean of a measure, and its values without each week.
 
-    A sample gives each week, with all the jobs submitted in it, a weight: half the sum of two exponential variables. A
-    week shares one variable with the week before and one with the week after, so the blocks are overlapping pairs of
-    weeks: the queue at the end of a week affects the next week. The weights are those of the Bayesian bootstrap. All
-    are positive, so every sample has a value. A weight depends only on the number of the week. Two runs of a log are
-    therefore resampled with equal weights (paired), regardless of which other runs are compared.
+    The units are whole weeks, with all the jobs submitted in them, because jobs that queue together wait together. The
+    weeks are numbered from the start of the log. Two runs of a log therefore leave out the same weeks (paired),
+    regardless of which other runs are compared.
 
     The run has ``submit_time`` (s) and the measure; jobs whose value is unknown are left out. With ``by_area``, each
     job is weighted by its processors times its run time in this run, as AWRT and AWWT are.
 
     References
     ----------
-    D. B. Rubin, "The Bayesian bootstrap", Annals of Statistics 9(1), 1981. H. R. Künsch, "The jackknife and the
-    bootstrap for general stationary observations", Annals of Statistics 17(3), 1989: blocks instead of single jobs.
+    H. R. Künsch, "The jackknife and the bootstrap for general stationary observations", Annals of Statistics 17(3),
+    1989.
     """
     weeks, week, values, known = _known(outcomes, measure)
     area = None
@@ -108,41 +98,47 @@ def mean_of(outcomes: pl.DataFrame | Weeks, measure: str, by_area: bool = False)
         table = by_weeks(outcomes).outcomes
         area = (table["processors"] * table["run_time"]).cast(pl.Float64).to_numpy()[known]
         values = values * area
-    jobs = np.bincount(week, area, minlength=weeks.size).astype(float)
-    sums = np.bincount(week, values, minlength=weeks.size)
-    total, summed = np.zeros(SAMPLES), np.zeros(SAMPLES)
-    for some in _parts(weeks.size):
-        sampled, _ = _weights_of(tuple(weeks[some].tolist()))
-        total += sampled @ jobs[some]
-        summed += sampled @ sums[some]
+    present = _present(weeks, week)
+    place = np.searchsorted(present, weeks)[week]
+    jobs = np.bincount(place, area, minlength=present.size).astype(float)
+    sums = np.bincount(place, values, minlength=present.size)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return Resampled(float(np.float64(sums.sum()) / jobs.sum()), summed / total, _present(weeks, week))
+        value = float(np.float64(sums.sum()) / jobs.sum())
+        return Resampled(value, present, _rest(sums) / _rest(jobs), value)
+
+
+def _rest(weekly: np.ndarray) -> np.ndarray:
+    """Return the sum over all other weeks, for each week; there is no cancellation, as in a difference of sums."""
+    before = np.concatenate(([0.0], np.cumsum(weekly)[:-1]))
+    after = np.concatenate((np.cumsum(weekly[::-1])[::-1][1:], [0.0]))[: weekly.size]
+    return np.asarray(before[: weekly.size] + after)
 
 
 def quantile_of(outcomes: pl.DataFrame | Weeks, measure: str, quantile: float) -> Resampled:
     """
-    Resample a quantile (0 to 1) of a measure, with the weights of `mean_of`; jobs whose value is unknown are left out.
+    Return a quantile (0 to 1) of a measure, and its values without each week; unknown values are left out.
 
-    The value is interpolated linearly, as in table ``metrics``. In the samples it is the smallest value at which the
-    weights of the jobs up to it reach the quantile.
+    The value is interpolated linearly, as in table ``metrics``. Without a week, it is the smallest value at which the
+    share of the jobs up to it reaches the quantile.
     """
     weeks, week, values, _ = _known(outcomes, measure)
     present = _present(weeks, week)
-    if not values.size:
-        return Resampled(math.nan, np.full(SAMPLES, math.nan), present)
+    if present.size < 2:
+        value = float(np.quantile(values, quantile)) if values.size else math.nan
+        return Resampled(value, present, np.full(present.size, math.nan), value)
     order = np.argsort(values)
-    values, week = values[order], week[order]
-    sampled, _ = _weights_of(tuple(weeks.tolist()))
-    found = values[_places_of_quantile(sampled, week, quantile)]
-    return Resampled(float(np.quantile(values, quantile)), found, present)
+    values, week = values[order], np.searchsorted(present, weeks)[week[order]]
+    weights = np.vstack([np.ones(present.size), 1 - np.eye(present.size)])
+    whole, *without = values[_places_of_quantile(weights, week, quantile)].tolist()
+    return Resampled(float(np.quantile(values, quantile)), present, np.array(without), whole)
 
 
 def _places_of_quantile(sampled: np.ndarray, week: np.ndarray, quantile: float) -> np.ndarray:
     """
     Return for each sample the first of sorted jobs at which the weights of the jobs up to it reach a quantile.
 
-    The weights of all jobs in all samples do not fit into memory. Therefore blocks of jobs are summed by their weeks to
-    find the block with the quantile, and then only the jobs of this block.
+    A sample is a row of weights of the weeks. The weights of all jobs in all samples do not fit into memory. Therefore
+    blocks of jobs are summed by their weeks to find the block with the quantile, and then only the jobs of this block.
     """
     weeks = sampled.shape[1]
     size = math.isqrt(week.size)
@@ -163,10 +159,10 @@ def _places_of_quantile(sampled: np.ndarray, week: np.ndarray, quantile: float) 
 
 def distribution_of(outcomes: pl.DataFrame | Weeks, measure: str) -> Distribution:
     """
-    Resample the distribution of a measure by tenths of the load, with the weights of `mean_of`.
+    Return the distribution of a measure by tenths of the load, of all jobs and by weeks.
 
-    Jobs whose value or load is unknown are left out. The values are exact; the samples put them into bins, six to a
-    decade, and one for jobs that do not wait.
+    Jobs whose value or load is unknown are left out. The values are exact; the distributions of weeks have bins of the
+    value, six to a decade, and one for jobs that do not wait.
     """
     weeks, week, values, known = _known(outcomes, measure)
     load = by_weeks(outcomes).outcomes["load"].cast(pl.Float64).to_numpy()[known]
@@ -179,22 +175,13 @@ def distribution_of(outcomes: pl.DataFrame | Weeks, measure: str) -> Distributio
     bins = np.maximum(bins, -1).astype(np.int64) + 1  # bin 0 is the lowest possible value
     width = int(bins.max(initial=0)) + 1
     size = _TENTHS * width
-    place = (week * _TENTHS + tenth) * width + bins
-    found = np.bincount(place, minlength=weeks.size * size).astype(np.int32).reshape(weeks.size, _TENTHS, width)
-    by_value = found.astype(np.float32)
-    up_to = np.cumsum(by_value, axis=2)
-    shares, ranks = (_weighted_sums(weeks, counted) for counted in (by_value, up_to))
-    weights = shares.sum(axis=2)
-    ranks *= 2
-    ranks -= shares
-    for counted in (shares, ranks):
-        counted /= np.where(weights > 0, weights, 1)[:, :, None]
-    weights /= np.maximum(weights.sum(axis=1, keepdims=True), np.finfo(np.float32).tiny)
+    present = _present(weeks, week)
+    place = (np.searchsorted(present, weeks)[week] * _TENTHS + tenth) * width + bins
+    found = np.bincount(place, minlength=present.size * size).astype(np.int32).reshape(present.size, _TENTHS, width)
     exact = [np.unique(values[tenth == number], return_counts=True) for number in range(_TENTHS)]
     return Distribution(
-        _present(weeks, week), tuple(part for part, _ in exact),
-        tuple(np.concatenate(([0], np.cumsum(part))) for _, part in exact), weights, shares, ranks,
-        found[np.bincount(week, minlength=weeks.size) > 0],
+        present, tuple(part for part, _ in exact), tuple(np.concatenate(([0], np.cumsum(part))) for _, part in exact),
+        found,
     )  # fmt: skip
 
 
@@ -210,32 +197,3 @@ def _known(outcomes: pl.DataFrame | Weeks, measure: str) -> tuple[np.ndarray, np
 
 def _present(weeks: np.ndarray, week: np.ndarray) -> np.ndarray:
     return np.asarray(weeks[np.bincount(week, minlength=weeks.size) > 0])
-
-
-def _weighted_sums(weeks: np.ndarray, counted: np.ndarray) -> np.ndarray:
-    """Return the sum of the weeks' counts under the weights of each sample."""
-    by_week = counted.reshape(weeks.size, math.prod(counted.shape[1:]))
-    parts = [_weights_of(tuple(weeks[some].tolist()))[1] @ by_week[some] for some in _parts(weeks.size) or [slice(0)]]
-    return np.asarray(sum(parts[1:], start=parts[0])).reshape(SAMPLES, *counted.shape[1:])
-
-
-def _parts(weeks: int) -> list[slice]:
-    return [slice(begin, min(begin + _AT_ONCE, weeks)) for begin in range(0, weeks, _AT_ONCE)]
-
-
-@lru_cache(maxsize=16)
-def _weights_of(weeks: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the weights of weeks in all samples, in double and in single precision, shape (samples, weeks)."""
-    sampled = np.column_stack([_weights(week) for week in weeks]) if weeks else np.zeros((SAMPLES, 0))
-    return sampled, sampled.astype(np.float32)
-
-
-@lru_cache(maxsize=_REMEMBERED)
-def _weights(week: int) -> np.ndarray:
-    return np.asarray((_exponential(week) + _exponential(week + 1)) / 2)
-
-
-@lru_cache(maxsize=_REMEMBERED)
-def _exponential(week: int) -> np.ndarray:
-    words = [_SEED, 0 if week >= 0 else 1, abs(week)]
-    return np.random.default_rng(np.random.SeedSequence(words)).standard_exponential(SAMPLES)

@@ -3,7 +3,8 @@
 import math
 from bisect import bisect_left
 
-from swflow.analysis.intervals import Estimate, student
+from swflow.analysis.intervals import Estimate
+from swflow.analysis.long_run import student
 
 _MOST_BLOCKS = 10**7  # the largest number of weeks or replicates that `blocks_needed` returns
 

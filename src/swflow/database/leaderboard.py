@@ -45,7 +45,8 @@ _EXCHANGED = f"CASE {{0}} WHEN '{BETTER}' THEN '{WORSE}' WHEN '{WORSE}' THEN '{B
 DIFFERENCES = f"""
     CREATE VIEW differences AS
     SELECT measure, variant, base, variant_mean, base_mean, mean_difference AS difference, mean_low AS low,
-        mean_high AS high, mean_verdict AS verdict, mean_verdict_holm AS verdict_holm, basis, blocks
+        mean_high AS high, mean_verdict AS verdict, mean_verdict_holm AS verdict_holm, basis, blocks,
+        mean_freedom AS freedom
     FROM comparisons
     UNION ALL
     SELECT measure, base, variant, base_mean, variant_mean, 0 - mean_difference,
@@ -53,7 +54,7 @@ DIFFERENCES = f"""
             ELSE greatest(0 - mean_high, 0 - variant_mean) END,
         CASE WHEN base_mean > 0 AND variant_mean > 0 THEN 0 - variant_mean * mean_low / (base_mean + mean_low)
             ELSE 0 - mean_low END,
-        {_EXCHANGED.format("mean_verdict")}, {_EXCHANGED.format("mean_verdict_holm")}, basis, blocks
+        {_EXCHANGED.format("mean_verdict")}, {_EXCHANGED.format("mean_verdict_holm")}, basis, blocks, mean_freedom
     FROM comparisons
 """
 

@@ -18,7 +18,7 @@ import duckdb
 import polars as pl
 from threadpoolctl import threadpool_limits
 
-from swflow.analysis.intervals import student
+from swflow.analysis.long_run import student
 from swflow.analysis.metrics import CORRELATED, METRICS
 from swflow.database.comparisons import with_verdicts
 from swflow.database.computed import Computed, Examined, compute

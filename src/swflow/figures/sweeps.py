@@ -11,7 +11,7 @@ import duckdb
 import polars as pl
 
 from swflow.analysis.heatmap import LOAD_BINS
-from swflow.analysis.intervals import student
+from swflow.analysis.long_run import student
 from swflow.errors import SwflowError, suggest
 from swflow.figures.parts import (
     OVER_CELLS,

@@ -260,7 +260,7 @@ def _scores(table: pl.DataFrame) -> dict[str, Any]:
     if not known.height:
         return {"jobs": 0, "unknown": unknown}
     hits = mean_of(known.select("submit_time", hit=pl.col("hit").cast(pl.Float64)), "hit")
-    nothing = Resampled(0.0, np.zeros_like(hits.sampled), hits.weeks)
+    nothing = Resampled(0.0, hits.weeks, np.zeros_like(hits.without), 0.0)
     low, high = difference_of(hits, nothing).interval
     return {
         "jobs": known.height, "unknown": unknown, "coverage": hits.value,

@@ -34,7 +34,8 @@ class Verdict(NamedTuple):
     A row of view ``differences`` for the mean wait (s) of two runs, variant minus base, with the 95 % interval.
 
     ``word`` is the verdict by the interval of this pair alone, ``corrected`` the one that is corrected for the number
-    of comparisons, if it is. ``blocks`` is the number of weeks or replicates (``basis``).
+    of comparisons, if it is. ``blocks`` is the number of weeks or replicates (``basis``), and
+    ``freedom`` the degrees of freedom of the interval, if there is one.
     """
 
     difference: float
@@ -44,6 +45,7 @@ class Verdict(NamedTuple):
     corrected: str | None
     basis: str
     blocks: int
+    freedom: float | None
 
 
 class Fidelity(NamedTuple):
@@ -99,10 +101,15 @@ class Claim:
     @property
     def blocks_needed(self) -> int | None:
         """The weeks or replicates that decide a change as large as the observed one; None if unknown or too many."""
-        if self.word != NOT_DISTINGUISHABLE or self.verdict is None or self.interval is None:
+        if (
+            self.word != NOT_DISTINGUISHABLE
+            or self.verdict is None
+            or not self.verdict.freedom
+            or self.interval is None
+        ):
             return None
         found = of_interval(
-            self.verdict.difference, *self.interval, self.verdict.blocks, self.verdict.basis, self.before
+            self.verdict.difference, *self.interval, self.verdict.blocks, self.verdict.freedom, self.before
         )
         return blocks_needed(found, abs(found.center))
 
@@ -159,9 +166,9 @@ def listed(study: Study, headline: Headline) -> list[tuple[Any, ...]]:
     """Return the rows of the list of headlines (`COLUMNS`) for a study: one for each claim, or one without a claim."""
     rows: list[tuple[Any, ...]] = []
     for claim in headline.claims:
-        found = claim.verdict or Verdict(claim.after - claim.before, None, None, NOT_TESTED, NOT_TESTED, "", 0)
+        found = claim.verdict or Verdict(claim.after - claim.before, None, None, NOT_TESTED, NOT_TESTED, "", 0, None)
         rows.append(
-            (study.name, study.title, headline.text, claim.variant, claim.base, claim.after, claim.before, *found)
+            (study.name, study.title, headline.text, claim.variant, claim.base, claim.after, claim.before, *found[:-1])
         )
     return rows or [(study.name, study.title, headline.text, *[None] * (len(COLUMNS) - 3))]
 
@@ -190,7 +197,7 @@ def answer(
     >>> waits = {"A": {"fcfs": [7200.0], "easy": [3600.0]}}
     >>> answer(study, waits, ["fcfs"]).text
     'easy and fcfs are not tested on A (−50 %), from 2 h to 1 h.'
-    >>> sure = Verdict(-3600.0, -5400.0, -1800.0, BETTER, BETTER, "weeks", 50)
+    >>> sure = Verdict(-3600.0, -5400.0, -1800.0, BETTER, BETTER, "weeks", 50, 30.0)
     >>> answer(study, waits, ["fcfs"], lookup=lambda variant, base: sure, titles={"easy": "EASY"}).text
     'EASY shortens the mean wait on A by 50 % (95 % interval 25 to 75 %) compared with fcfs, from 2 h to 1 h.'
     """
@@ -423,6 +430,7 @@ class WhatIf(NamedTuple):
     low: float | None = None
     high: float | None = None
     weeks: int = 0
+    freedom: float | None = None
 
 
 def what_if(tables: Mapping[str, Sequence[WhatIf]]) -> Headline:
@@ -445,7 +453,7 @@ def what_if(tables: Mapping[str, Sequence[WhatIf]]) -> Headline:
         claims = [
             Claim(
                 f"{workload}: {row.variant}", f"{workload}: {base}", row.base, row.value,
-                Verdict(row.value - row.base, row.low, row.high, row.verdict, None, "weeks", row.weeks),
+                Verdict(row.value - row.base, row.low, row.high, row.verdict, None, "weeks", row.weeks, row.freedom),
             )
             for row in rows
             if row.verdict != "base"

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from swflow.analysis.heatmap import HEATMAP_MEASURES
-from swflow.analysis.intervals import over_replicates, student
+from swflow.analysis.intervals import over_replicates
+from swflow.analysis.long_run import student
 from swflow.analysis.verdicts import EQUAL, NOT_DISTINGUISHABLE, TOO_FEW_WEEKS
 from swflow.figures.runs import short_names
 from swflow.names import log_of

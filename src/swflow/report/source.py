@@ -132,7 +132,7 @@ class Source:
         """Return the verdict on the mean waits of two runs or recipes; the only draw of a recipe represents it."""
         for names in ((variant, base), (self.only.get(variant, variant), self.only.get(base, base))):
             rows = self.rows(
-                """SELECT difference, low, high, verdict, verdict_holm, basis, blocks FROM differences
+                """SELECT difference, low, high, verdict, verdict_holm, basis, blocks, freedom FROM differences
                 WHERE measure = 'wait_time' AND variant = $a AND base = $b""",
                 *names,
             )
@@ -200,7 +200,7 @@ def _conventions_answer(source: "Source", study: Study) -> str:
 
 def _whatif_answer(source: "Source", study: Study) -> Headline:
     rows = source.rows(
-        """SELECT workload, variant, verdict, base, value, low, high, weeks FROM whatifs
+        """SELECT workload, variant, verdict, base, value, low, high, weeks, freedom FROM whatifs
         WHERE study = $a AND measure = 'mean_wait_time' ORDER BY rowid""",
         study.name,
     )

@@ -585,8 +585,8 @@ def uneven_in_words(question: Question) -> list[str]:
         return []
     named = [f"{variant} ({', '.join(measures)})" for variant, measures in found.items()]
     return [
-        f"Few weeks contain most of the difference of {'; '.join(named)}. These intervals are too narrow: in a test on "
-        "KTH-SP2, 84 to 90 % of such intervals contained the true value instead of 95 %."
+        f"Few weeks contain most of the difference of {'; '.join(named)}. The direction of such a "
+        "difference is more reliable than its size."
     ]
 
 

@@ -51,6 +51,7 @@ class Row(TypedDict):
     low: float | None
     high: float | None
     weeks: int
+    freedom: float | None
     verdict: str
     utilization: float | None
     trust: str
@@ -219,6 +220,7 @@ def ask(
                 "run_times": variant.run_times, "measure": measure, "jobs": result.outcomes.height,
                 "value": found.statistics[measure].value, "base": base.statistics[measure].value,
                 "difference": difference.value, "low": low, "high": high, "weeks": difference.blocks,
+                "freedom": None if low is None else difference.freedom,
                 "verdict": BASE if found is base else difference.verdict(),
                 "utilization": result.metrics["utilization"], "trust": trust,
             })  # fmt: skip
