@@ -336,6 +336,9 @@ def test_estimates_at_their_boundaries():
     assert [sample_size.blocks_needed(found, effect) for effect in most] == [10**7, None]
     assert sample_size.blocks_needed(found, 10**6) == 2
     assert sample_size.smallest_difference(intervals.Estimate(1.0, 0.0, 9, 8), 50) == 0
+    dependent = intervals.Estimate(0.0, 1.0, 50, 7.0)
+    ratio = sample_size.smallest_difference(dependent, 200) / sample_size.smallest_difference(dependent, 50)
+    assert ratio == pytest.approx(0.5)
     assert differs.error == pytest.approx(math.sqrt(2 * rest.var()))
     assert intervals.difference_over_replicates([(1.0, 1.0)]).equal is False
     assert intervals.difference_over_replicates([(1.0, 1.0), (2.0, 2.0)]).equal is True

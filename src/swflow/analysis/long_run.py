@@ -11,6 +11,10 @@ CONFIDENCE = 0.95
 
 _SHARE = 1 / 4  # the least bandwidth, as a share of the weeks; at least `_LEAST` weeks
 _LEAST = 2.0
+
+#: The degrees of freedom of many weeks with the least bandwidth.
+MOST_FREEDOM = 7.0
+
 _ANDREWS = 2.6614  # the constant of the optimal bandwidth of the Parzen kernel (Andrews, 1991, equation 6.2)
 _CAUTION = 1.5  # the factor on that bandwidth
 _HIGHEST = 0.97  # the highest correlation of neighboring weeks, which bounds the bandwidth (Andrews, 1991, uses it too)

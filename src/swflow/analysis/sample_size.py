@@ -4,7 +4,7 @@ import math
 from bisect import bisect_left
 
 from swflow.analysis.intervals import Estimate
-from swflow.analysis.long_run import student
+from swflow.analysis.long_run import MOST_FREEDOM, student
 
 _MOST_BLOCKS = 10**7  # the largest number of weeks or replicates that `blocks_needed` returns
 
@@ -43,5 +43,7 @@ def smallest_difference(found: Estimate, wanted: int, power: float = 0.8) -> flo
     from scipy.special import stdtrit
 
     freedom = (wanted - 1) * found.freedom / (found.blocks - 1)
+    if found.freedom < found.blocks - 1:  # the least bandwidth is a share of the weeks, which limits the freedom
+        freedom = min(freedom, max(found.freedom, MOST_FREEDOM))
     error = (found.error or 0.0) * math.sqrt(found.blocks / wanted)
     return float((student(freedom) + stdtrit(freedom, power)) * error)
