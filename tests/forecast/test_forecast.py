@@ -229,6 +229,22 @@ def test_kaplan_meier_equals_the_product_over_risk_sets():
         assert kaplan_meier(value, known, weight, 0.6, top) == expected
 
 
+@pytest.mark.parametrize("size", [18, 19, 20, 39, 40, 100])
+def test_both_ends_of_a_conformal_interval_miss_equally_often(size):
+    """A value below the lower end, or above the upper one, is one of the next 5 % of the ranks."""
+    value = np.random.default_rng(size).normal(size=size)
+    all_of = np.ones(size, bool), np.ones(size)
+    low, high = kaplan_meier(value, *all_of, 0.05, bottom=1.0), kaplan_meier(value, *all_of, 0.95, top=1.0)
+    assert low == -kaplan_meier(-value, *all_of, 0.95, top=1.0) and high == -kaplan_meier(
+        -value, *all_of, 0.05, bottom=1.0
+    )
+    ranks = int((value <= low).sum())  # the next value is equally likely to lie between any two ranks
+    assert ranks / (size + 1) <= 0.05 < (ranks + 1) / (size + 1)
+    assert math.isinf(low) == (size < 19)
+    weight = np.arange(1.0, size + 1)
+    assert kaplan_meier(value, np.zeros(size, bool), weight, 0.05, bottom=1.0) == math.inf
+
+
 def _cases(asked, wait, end, size=None, partition="all"):
     count = asked.size
     return Cases(

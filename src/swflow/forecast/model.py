@@ -33,7 +33,7 @@ TAIL, _LEAST_TAIL = (1 - LEVEL) / 2, 0.005
 #: The change of the level of an end after misses only, as many as there are forecasts on a mean day.
 _STEP = 0.02
 
-#: Days of residuals that are used, and the decades to add above where nothing is known.
+#: Days of residuals that are used, and the decades by which an end moves outwards where nothing is known.
 _WINDOW, _UNKNOWN = 70.0, 1.0
 
 _ROUNDS = 120
@@ -105,24 +105,37 @@ def censoring_weights(asked: np.ndarray, value: np.ndarray, started: np.ndarray,
     return np.where(started, 1 / np.maximum(observable, 1 / _MOST_WEIGHT), 0.0)
 
 
-def kaplan_meier(value: np.ndarray, known: np.ndarray, weight: np.ndarray, level: float, top: float = 0.0) -> float:
+def kaplan_meier(
+    value: np.ndarray, known: np.ndarray, weight: np.ndarray, level: float, top: float = 0.0, bottom: float = 0.0
+) -> float:
     """
     Return a quantile of values of which some are only lower bounds (Kaplan and Meier 1958).
 
-    The quantile is infinite if lower bounds alone are left above the level. ``top`` is the weight of a further value
-    at infinity, for the next case (conformal prediction).
+    The quantile is infinite if lower bounds alone are left above the level. ``top`` or ``bottom`` is the weight of a
+    further value at infinity or minus infinity, for the next case (conformal prediction). With ``bottom``, the quantile
+    is the one from below: at most ``level`` of the weight lies below it, as at most ``1 - level`` lies above the other.
 
     Examples
     --------
     >>> kaplan_meier(np.array([1.0, 2.0, 3.0, 4.0]), np.array([True, False, True, True]), np.ones(4), 0.5)
     3.0
+    >>> twenty = np.arange(1.0, 21.0), np.ones(20, bool), np.ones(20)
+    >>> kaplan_meier(*twenty, 0.05, bottom=1.0), kaplan_meier(*twenty, 0.95, top=1.0)
+    (1.0, 20.0)
     """
     order = np.lexsort((~known, value))
     value, known, weight = value[order], known[order], weight[order]
     at_risk = np.cumsum(weight[::-1])[::-1] + top
     with np.errstate(invalid="ignore", divide="ignore"):
         survival = np.cumprod(np.where(known & (weight > 0), 1 - weight / at_risk, 1.0))
-    place = int(np.searchsorted(-survival, -(1 - level) - 1e-12, side="left"))
+    if bottom:
+        total = float(weight.sum())
+        if level * (total + bottom) < bottom - 1e-12:
+            return -math.inf
+        level = (level * (total + bottom) - bottom) / total
+        place = int(np.searchsorted(-survival, -(1 - level) + 1e-12, side="right"))
+    else:
+        place = int(np.searchsorted(-survival, -(1 - level) - 1e-12, side="left"))
     return float(value[place]) if place < value.size else math.inf
 
 
@@ -203,9 +216,11 @@ class Calibrator:
             return weight[rows] * np.minimum(DAY_WEIGHT / of_day[day[rows]], 1.0)
 
         def ends(counted: np.ndarray) -> tuple[float, float]:
-            down = kaplan_meier(value - raw[:, 0], started, counted, self.tails[0], 1.0)
-            up = kaplan_meier(value - raw[:, 2], started, counted, 1 - self.tails[1], 1.0)
-            return down if math.isfinite(down) else 0.0, up if math.isfinite(up) else _UNKNOWN
+            down = kaplan_meier(value - raw[:, 0], started, counted, self.tails[0], bottom=1.0)
+            up = kaplan_meier(value - raw[:, 2], started, counted, 1 - self.tails[1], top=1.0)
+            if math.isinf(down):  # too few cases, or none of the jobs that wait longest has started
+                down = -_UNKNOWN if down < 0 else 0.0
+            return down, up if math.isfinite(up) else _UNKNOWN
 
         found: dict[str, tuple[float, float]] = {}
         widest: dict[str, tuple[float, float]] = {}
