@@ -9,8 +9,10 @@ from swflow.analysis import intervals, multiple_testing, resampling, sample_size
 from swflow.analysis.comparison import compare
 from swflow.analysis.heatmap import heatmap
 from swflow.analysis.long_run import _kernel, long_run_error, student
+from swflow.analysis.metrics import Middle
 from swflow.analysis.resampling import WEEK
 from swflow.cli import main
+from swflow.database.comparisons import STATISTICS
 from swflow.database.load import load
 from swflow.errors import SwflowError
 from swflow.files.query import query
@@ -234,7 +236,20 @@ def test_equal_runs_have_no_interval_and_few_weeks_none_either():
         assert multiple_testing.columns_of("score", found)["score_verdict"] == "equal"
     few = estimates(run_of(generator, weeks=7), run_of(generator, weeks=7))[1]
     assert few.interval == (None, None)
-    assert multiple_testing.columns_of("mean", few)["mean_verdict"] == "too few weeks"
+    assert multiple_testing.columns_of("mean", few)["mean_verdict"] == "cannot tell: too few weeks"
+
+
+def test_dependence_as_long_as_the_log_is_a_reason_not_to_tell():
+    """A difference that drifts over ten weeks has one rise, whose probability no variance of these weeks shows."""
+    weeks = np.arange(10)
+    drifting = intervals._estimate(0.5, 0.1 * weeks - 0.45, weeks, False)
+    assert drifting.is_dependent and drifting.verdict() == "cannot tell: dependent weeks"
+    columns = multiple_testing.columns_of("mean", drifting)
+    assert multiple_testing.corrected(columns["mean_verdict"], 0.8) == "cannot tell: dependent weeks"
+    alternating = intervals._estimate(0.02, np.tile([1.0, -1.0], 5), weeks, False)
+    assert not alternating.is_dependent and alternating.verdict() == "not distinguishable"
+    decided = intervals._estimate(500.0, 0.1 * weeks - 0.45, weeks, False)
+    assert decided.is_dependent and decided.verdict() == "base is better"
 
 
 def test_resampling_does_not_depend_on_the_compared_runs():
@@ -413,7 +428,7 @@ def test_the_database_contains_corrected_verdicts(database):
     assert sure["mean_low"] <= sure["mean_difference"] <= sure["mean_high"] < 0
     assert (sure["mean_verdict"], sure["family"], sure["family_size"]) == (
         "variant is better",
-        "A, wait_time, weeks",
+        "runs: A, wait_time, weeks",
         2,
     )
     assert sure["mean_p_holm"] == pytest.approx(sure["mean_p"] * 2)
@@ -426,9 +441,55 @@ def test_the_database_contains_corrected_verdicts(database):
     )
     interval = means[:, 1].mean() * np.expm1(ratio)
     assert together["mean_difference"] == pytest.approx(np.subtract(*means.mean(axis=0)))
-    assert (together["basis"], together["blocks"], together["family"]) == ("replicates", 3, "A, wait_time, replicates")
+    assert (together["basis"], together["blocks"], together["family"]) == (
+        "replicates",
+        3,
+        "runs: A, wait_time, replicates",
+    )
     assert (together["mean_low"], together["mean_high"]) == pytest.approx(interval)
-    assert {row["family"] for row in each} == {f"A, wait_time, weeks of replicate {number}" for number in (1, 2, 3)}
+    assert {row["family"] for row in each} == {
+        f"runs: A, wait_time, weeks of replicate {number}" for number in (1, 2, 3)
+    }
+
+
+def test_all_measures_are_compared_over_the_jobs_of_the_metrics(database, tmp_path):
+    """The metrics excluded the warm-up, the intervals did not; AWRT and the percentile had no interval."""
+    middle = Middle("9 days", "20 jobs")
+    simulate_all(database.parent / "A.parquet", SCHEDULERS, tmp_path / "runs", middle=middle)
+    load([tmp_path / "runs"], tmp_path / "d.duckdb")
+    for measure, name in STATISTICS.items():
+        sql = f"""SELECT variant_mean, base_mean, v.{name}, b.{name}, mean_low, mean_high, mean_difference,
+                score IS NULL FROM comparisons JOIN metrics v ON v.run = variant JOIN metrics b ON b.run = base
+            WHERE measure = '{measure}' AND variant = 'A/easy' AND base = 'A/fcfs'"""
+        ((one, other, *expected, low, high, difference, unscored),) = query(tmp_path / "d.duckdb", sql)[1]
+        assert (one, other) == pytest.approx(expected)
+        assert low < one - other < high and difference == pytest.approx(one - other)
+        assert unscored == (measure in ("bounded_slowdown", "awrt", "p95_wait_time"))
+    runs = [pl.read_parquet(tmp_path / f"runs/{name}.parquet") for name in ("easy", "fcfs")]
+    sums = [resampling.statistic(middle.of(run.lazy()).collect(), "awrt") for run in runs]
+    sql = (
+        "SELECT mean_low, mean_high FROM comparisons WHERE measure = 'awrt' AND variant = 'A/easy' AND base = 'A/fcfs'"
+    )
+    assert query(tmp_path / "d.duckdb", sql)[1][0] == pytest.approx(intervals.difference_of(*sums).interval)
+
+
+def test_each_study_compares_its_own_pairs_and_is_corrected_alone(database, tmp_path):
+    """A further study moved corrected verdicts of others, because all comparisons of a log were one family."""
+    runs, one = database.parent / "runs", {"one": [("A/easy", "A/fcfs")]}
+    more = {"two": [("A/easy", "A/fcfs"), ("A/same", "A/fcfs"), ("A/easy", "gone/fcfs")]}
+    columns = "measure, variant, base, mean_p, mean_p_holm, family, family_size"
+    found = []
+    for asked in (one, one | more, one):  # the second and the third load update the database
+        load([runs], tmp_path / "d.duckdb", asked=asked)
+        sql = f"SELECT {columns} FROM comparisons WHERE study = '{{}}' ORDER BY ALL"
+        found.append([query(tmp_path / "d.duckdb", sql.format(study))[1] for study in ("one", "two")])
+    assert found[0] == found[2] and found[0][1] == [] and found[0][0] == found[1][0]
+    assert len(found[0][0]) == len(STATISTICS) and len(found[1][1]) == 2 * len(STATISTICS)
+    assert {row[-2:] for row in found[1][1] if row[0] == "awrt"} == {("two: A, awrt, weeks", 2)}
+    full = tmp_path / "full.duckdb"
+    load([runs], full, asked=one | more)
+    load([runs], tmp_path / "d.duckdb", asked=one | more)
+    assert query(full, "FROM comparisons") == query(tmp_path / "d.duckdb", "FROM comparisons")
 
 
 def test_the_view_of_differences_contains_both_directions(database):

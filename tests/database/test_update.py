@@ -56,9 +56,12 @@ def updated(tmp_path):
 
 
 def test_comparisons_of_two_schedulers_have_a_distance(tmp_path):
-    load([make_runs(tmp_path, "A"), make_runs(tmp_path, "A+b", seed=2)], tmp_path / "d.duckdb")
+    runs = [make_runs(tmp_path, "A"), make_runs(tmp_path, "A+b", seed=2)]
+    asked = {"one": [("A/easy", "A/fcfs"), ("A+b/easy", "A+b/fcfs"), ("A+b/easy", "A/easy")]}
+    load(runs, tmp_path / "d.duckdb", asked=asked)
     with duckdb.connect(tmp_path / "d.duckdb", read_only=True) as connection:
-        rows = connection.execute("SELECT variant, base, distance FROM comparisons").fetchall()
+        sql = "SELECT variant, base, distance FROM comparisons WHERE score IS NOT NULL"
+        rows = connection.execute(sql).fetchall()
     workloads = [({name.partition("/")[0] for name in pair}, distance) for *pair, distance in rows]
     assert {len(names) for names, _ in workloads} == {1, 2}
     assert all((distance is None) == (len(names) == 2) for names, distance in workloads)
@@ -77,5 +80,6 @@ def test_comparisons_of_recipes_follow_their_replicates(tmp_path, updated):
     """A recipe may have replicates, and a run of the same name without a replicate."""
     first, second, third = (make_runs(tmp_path, f"A+s@{number}", seed=number) for number in (1, 2, 3))
     others = [make_runs(tmp_path, name, seed=9) for name in ("A", "A+s", "B", "C")]
-    _, rows = updated([*others, first, second], [*others, first, second, third])["comparisons"]
-    assert {row[10] for row in rows if row[9] == "replicates"} == {3}
+    columns, rows = updated([*others, first, second], [*others, first, second, third])["comparisons"]
+    rows = [dict(zip(columns, row, strict=True)) for row in rows]
+    assert {row["blocks"] for row in rows if row["basis"] == "replicates"} == {3}

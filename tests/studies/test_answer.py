@@ -14,6 +14,7 @@ import yaml
 import swflow
 from helpers.cli import call
 from helpers.site_log import PARTITIONS, easy, site_log
+from swflow.analysis import verdicts
 from swflow.analysis.fidelity import Trust, trust_of
 from swflow.jobs.header import Header
 from swflow.jobs.machine import Machine
@@ -147,7 +148,7 @@ def test_one_partition_gets_larger(accounting, capfd):
     assert re.search(r"gpus +25 +31 +\+24 %", answer)  # a share of the nodes
     assert re.search(
         r"With 25 % more processors in partition gpu, the mean wait is 420\.\d instead of 508\.\d min, −17 % "
-        r"\(95 % interval −\d+ to [+−]\d+ %\): not distinguishable\.", answer,
+        r"\(95 % interval −\d+ to [+−]\d+ %\): cannot tell, because the weeks depend", answer,
     )  # fmt: skip
     assert re.search(r"gpu +2,000 +295\.\d +295\.\d +31\.\d +−89 %", answer)
     assert re.search(r"cpu +2,000 +744\.\d +744\.\d +744\.\d +0 %", answer)
@@ -295,6 +296,7 @@ def question(rows: dict[str, dict], fidelity: dict | None = None, options: dict 
     filled = [
         {"variant": name, "measure": measure, "jobs": 9, "weeks": 8, "utilization": 0.5, "processors": 4}
         | {"value": 600.0, "base": 600.0, "difference": 0.0, "verdict": "base"}
+        | {"verdict_holm": row.get("verdict", "base")}
         | row
         for name, row in rows.items()
         for measure in ("mean_wait_time", "p95_wait_time", "mean_bounded_slowdown", "awrt")
@@ -314,8 +316,15 @@ def question(rows: dict[str, dict], fidelity: dict | None = None, options: dict 
          "Under b, the mean wait is 10 % (95 % interval 5 to 15 %) longer: 11.0 instead of 10.0 min."),
         ({"value": 660.0, "difference": 60.0, "low": -30.0, "high": 150.0, "verdict": "not distinguishable"},
          "Under b, the mean wait is 11.0 instead of 10.0 min, +10 % (95 % interval −5 to +25 %): not distinguishable."),
+        ({"value": 660.0, "difference": 60.0, "low": 6.0, "high": 120.0, "verdict": "base is better",
+          "verdict_holm": "not distinguishable"},
+         "Under b, the mean wait is 11.0 instead of 10.0 min, +10 % (95 % interval +1 to +20 %): not distinguishable "
+         "after the correction for the number of variants."),
+        ({"value": 660.0, "difference": 60.0, "low": -300.0, "high": 900.0, "verdict": "cannot tell: dependent weeks"},
+         "Under b, the mean wait is 11.0 instead of 10.0 min, +10 % (95 % interval −50 to +150 %): cannot tell, "
+         "because the weeks depend on each other."),
         ({"verdict": "equal"}, "Under b, the mean wait stays the same, 10.0 min."),
-        ({"value": 660.0, "difference": 60.0, "weeks": 2, "verdict": "too few weeks"},
+        ({"value": 660.0, "difference": 60.0, "weeks": 2, "verdict": "cannot tell: too few weeks"},
          "Under b, the mean wait is 11.0 instead of 10.0 min (+10 %); a verdict needs 8 weeks, and the log has 2."),
     ],
 )  # fmt: skip
@@ -489,7 +498,11 @@ def test_an_answer_as_json_has_everything(accounting, capfd):
     assert then["variant"] == "site, nodes gpu=+2"
     assert then["processors"] - now["processors"] == 2 * 128  # 128: the widest job on a node
     assert then["resources"]["gpus"] - now["resources"]["gpus"] == 2 * 8
-    assert then["measures"]["mean_wait_time"]["verdict"] in ("variant is better", "not distinguishable")
+    assert then["measures"]["mean_wait_time"]["verdict"] in (
+        "variant is better",
+        verdicts.NOT_DISTINGUISHABLE,
+        *verdicts.CANNOT_TELL,
+    )
     assert then["sentence"].startswith("With 2 more nodes in partition gpu, the mean wait is ")
     assert {group["by"] for group in then["groups"]} == {"partition", "qos"}
     assert any("A node of gpu has 128 processors and 8 gpus: the most per node of any job." in one

@@ -132,8 +132,8 @@ def test_omitted_runs_are_in_the_database(source, tmp_path):
         "B.json": {"logs": ["B"]},
     }
     plan.write_text(json.dumps({"files": files, "reached": str(reached)}))
-    paths, rows, compared = read_plan(plan)
-    assert (paths, compared) == ([str(tmp_path / "A")], {})
+    paths, rows, compared, asked = read_plan(plan)
+    assert (paths, compared, asked) == ([str(tmp_path / "A")], {}, None)
     load(paths, tmp_path / "d.duckdb", left_out=rows)
     assert query(tmp_path / "d.duckdb", "SELECT * FROM left_out WHERE scheduler IS DISTINCT FROM 'fcfs'")[1] == [
         ("B-1996+m@2/easy", "B-1996+m@2", "easy", "B", "B: cannot be fetched"),

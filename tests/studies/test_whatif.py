@@ -3,6 +3,7 @@
 import gzip
 from dataclasses import replace
 
+import numpy as np
 import polars as pl
 import pytest
 import yaml
@@ -124,9 +125,23 @@ def test_few_weeks_give_no_interval_and_equal_schedulers_are_equal():
     few = found(
         ask(workload(2), variants({"fcfs": {}}, processors=["+100%"])), "fcfs, processors +100%", "mean_wait_time"
     )
-    assert (few["difference"], few["low"], few["verdict"]) == (-1800, None, "too few weeks")
+    assert (few["difference"], few["low"], few["verdict"]) == (-1800, None, "cannot tell: too few weeks")
     answer = ask(workload(), variants({"fcfs": {}, "easy": {"backfill": "easy"}}))
     assert found(answer, "easy", "mean_wait_time")["verdict"] == "equal"
+
+
+def test_verdicts_are_corrected_for_the_variants_of_one_answer():
+    """Ranking any number of variants finds a better one by chance."""
+    log, generator = workload(12), np.random.default_rng(3)
+    jobs = log.jobs.with_columns(
+        run_time=pl.Series(generator.uniform(60, 7000, 24)),
+        submit_time=pl.col("submit_time") + pl.Series(generator.uniform(0, 3000, 24)),
+    )
+    log = Workload(jobs.with_columns(estimate=pl.col("run_time")).sort("submit_time"), log.machine, "log")
+    for factors, expected in (([1.3], "base is better"), ([1.1, 1.2, 1.3, 1.5], "not distinguishable")):
+        table = ask(log, variants({"fcfs": {}}, arrivals=factors)).table.filter(pl.col("measure") == "mean_wait_time")
+        assert table["verdict"].to_list() == ["base", *["base is better"] * len(factors)]
+        assert table["verdict_holm"].to_list() == ["base", *[expected] * len(factors)]
 
 
 def test_awrt_is_weighted_by_the_areas_of_each_run():

@@ -8,7 +8,7 @@ import numpy as np
 
 from swflow.analysis.long_run import long_run_error, student
 from swflow.analysis.resampling import Distribution, Resampled
-from swflow.analysis.verdicts import EQUAL, NOT_DISTINGUISHABLE, TOO_FEW_WEEKS, better
+from swflow.analysis.verdicts import DEPENDENT_WEEKS, EQUAL, NOT_DISTINGUISHABLE, TOO_FEW_WEEKS, better
 
 #: A comparison of runs that last fewer weeks than this has no interval: so few weeks do not show how long they depend
 #: on each other. Two runs of one scheduler would then differ significantly in more than 7 % of the cases.
@@ -38,6 +38,7 @@ class Estimate:
     skewness: float = 0.0  # the skewness of the mean over independent weeks; 0 over replicates
     base: float | None = None  # the statistic of the base, which is not negative; None for a score
     is_ratio: bool = False  # whether the interval is that of the logarithm of the ratio
+    is_dependent: bool = False  # whether weeks depend on each other for as long as the log lasts
 
     @property
     def is_uneven(self) -> bool:
@@ -79,8 +80,9 @@ class Estimate:
         """
         Return the verdict that the interval implies for this comparison alone; smaller is better, except for scores.
 
-        It is ``equal``; ``too few weeks``, without an interval; ``not distinguishable``, if the interval contains 0;
-        ``variant is better`` or ``base is better``.
+        It is ``equal``; ``cannot tell: too few weeks``, without an interval; ``not distinguishable``, if the interval
+        contains 0, or ``cannot tell: dependent weeks``, if the weeks also depend on each other for as long as the log
+        lasts; ``variant is better`` or ``base is better``.
 
         Examples
         --------
@@ -92,7 +94,12 @@ class Estimate:
             return EQUAL
         if low is None or high is None:
             return TOO_FEW_WEEKS
-        return better(self.value, smaller_is_better) if low > 0 or high < 0 else NOT_DISTINGUISHABLE
+        return better(self.value, smaller_is_better) if low > 0 or high < 0 else self.undecided
+
+    @property
+    def undecided(self) -> str:
+        """The verdict if the interval contains 0."""
+        return DEPENDENT_WEEKS if self.is_dependent else NOT_DISTINGUISHABLE
 
 
 def difference_of(variant: Resampled, base: Resampled) -> Estimate:
@@ -224,9 +231,9 @@ def _estimate(
     squares = influences * influences
     if math.sqrt(float(squares.sum())) <= 1e-9 * max(abs(found.center), float(np.abs(without).max())):
         return replace(found, error=0.0)  # all weeks agree up to rounding errors
-    error, freedom, _ = long_run_error(influences, weeks)
+    error, freedom, _, is_dependent = long_run_error(influences, weeks)
     skewness = float((squares * influences).sum() / squares.sum() ** 1.5)
-    return replace(found, error=error, freedom=freedom, skewness=skewness)
+    return replace(found, error=error, freedom=freedom, skewness=skewness, is_dependent=is_dependent)
 
 
 def over_replicates(values: Sequence[float | None]) -> Estimate:

@@ -21,11 +21,16 @@ _HIGHEST = 0.97  # the highest correlation of neighboring weeks, which bounds th
 
 
 class StandardError(NamedTuple):
-    """A standard error, the degrees of freedom of its interval, and the bandwidth, in weeks."""
+    """
+    A standard error, the degrees of freedom of its interval, and the bandwidth, in weeks.
+
+    ``is_dependent`` is whether the best bandwidth is larger than the number of weeks.
+    """
 
     error: float
     freedom: float
     bandwidth: float
+    is_dependent: bool
 
     @property
     def half(self) -> float:
@@ -82,21 +87,27 @@ def long_run_error(influences: np.ndarray, weeks: np.ndarray) -> StandardError:
     --------
     >>> alternating = np.array([1.0, -1.0] * 20)
     >>> [round(float(value), 2) for value in long_run_error(alternating, np.arange(40))]
-    [6.41, 39.0, 0.0]
+    [6.41, 39.0, 0.0, 0.0]
     >>> [round(float(value), 2) for value in long_run_error(np.repeat([1.0, -1.0, 1.0, -1.0], 10), np.arange(40))]
-    [11.64, 1.84, 40.0]
+    [11.64, 1.84, 40.0, 1.0]
     """
     count = weeks.size
     centered = influences - influences.mean()
-    independent = StandardError(math.sqrt(count / (count - 1) * float(centered @ centered)), count - 1, 0.0)
-    bandwidth = _bandwidth(centered, weeks)
+    best = _best_bandwidth(centered, weeks)
+    is_dependent = best > count
+    independent = math.sqrt(count / (count - 1) * float(centered @ centered))
+    bandwidth = round(min(max(best, _SHARE * count, _LEAST), count), 1)
     kernel, scale, freedom = _kernel(weeks.tobytes(), bandwidth)
     error = math.sqrt(max(float(centered @ kernel @ centered), 0.0) / scale)
-    return max(independent, StandardError(error, freedom, bandwidth), key=lambda found: found.half)
+    return max(
+        StandardError(independent, count - 1, 0.0, is_dependent),
+        StandardError(error, freedom, bandwidth, is_dependent),
+        key=lambda found: found.half,
+    )
 
 
-def _bandwidth(centered: np.ndarray, weeks: np.ndarray) -> float:
-    """Return the bandwidth in weeks, rounded to tenths, from the correlation of neighboring weeks."""
+def _best_bandwidth(centered: np.ndarray, weeks: np.ndarray) -> float:
+    """Return the bandwidth in weeks from the correlation of neighboring weeks."""
     count = weeks.size
     neighbors = np.flatnonzero(np.diff(weeks) == 1)
     first, second = centered[neighbors], centered[neighbors + 1]
@@ -104,8 +115,7 @@ def _bandwidth(centered: np.ndarray, weeks: np.ndarray) -> float:
     correlation = float(first @ second) / spread if spread > 0 else 0.0
     correlation = min(max(correlation + (1 + 3 * correlation) / count, 0.0), _HIGHEST)
     shape = 4 * correlation**2 / (1 - correlation) ** 4
-    best = _CAUTION * _ANDREWS * (shape * count) ** 0.2
-    return round(min(max(best, _SHARE * count, _LEAST), count), 1)
+    return float(_CAUTION * _ANDREWS * (shape * count) ** 0.2)
 
 
 @lru_cache(maxsize=64)

@@ -65,6 +65,19 @@ class Middle:
         parts = {"warm-up": self.warm_up, "cool-down": self.cool_down}
         return ", ".join(f"{name} {text}" for name, text in parts.items() if text)
 
+    @classmethod
+    def parse(cls, text: str) -> "Middle":
+        """
+        Return the middle with this text.
+
+        Examples
+        --------
+        >>> Middle.parse("warm-up 30 days, cool-down 1 job"), Middle.parse("") == Middle()
+        (Middle(warm_up='30 days', cool_down='1 job'), True)
+        """
+        parts = dict(part.split(" ", 1) for part in text.split(", ") if part)
+        return cls(parts.get("warm-up", ""), parts.get("cool-down", ""))
+
     def of(self, outcomes: pl.LazyFrame) -> pl.LazyFrame:
         """Return the rows of the jobs in the middle, in the order of submission."""
         if not str(self):

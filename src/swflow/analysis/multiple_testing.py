@@ -5,7 +5,7 @@ from typing import Any
 
 from swflow.analysis.intervals import Estimate
 from swflow.analysis.long_run import CONFIDENCE
-from swflow.analysis.verdicts import BETTER, NOT_DISTINGUISHABLE, TOO_FEW_WEEKS, WORSE, better
+from swflow.analysis.verdicts import BETTER, NOT_DISTINGUISHABLE, TOO_FEW_WEEKS, WORSE
 
 
 def holm(p: Sequence[float | None]) -> list[float | None]:
@@ -32,6 +32,19 @@ def holm(p: Sequence[float | None]) -> list[float | None]:
     return adjusted
 
 
+def corrected(verdict: str, adjusted: float | None) -> str:
+    """
+    Return the verdict of a comparison after the correction, from its own verdict and its adjusted p-value.
+
+    Examples
+    --------
+    >>> corrected("base is better", 0.03), corrected("base is better", 0.06), corrected("equal", None)
+    ('base is better', 'not distinguishable', 'equal')
+    """
+    decided = verdict in (BETTER, WORSE)
+    return NOT_DISTINGUISHABLE if decided and adjusted is not None and adjusted >= 1 - CONFIDENCE else verdict
+
+
 def columns_of(name: str, found: Estimate) -> dict[str, str | float | None]:
     """Return the columns of a statistic (``score`` or ``mean``) in a table of comparisons; `correct` adds the rest."""
     low, high = found.interval
@@ -47,10 +60,10 @@ def correct(rows: Sequence[dict[str, Any]]) -> None:
     """
     Fill in the p-values and verdicts that are corrected for the number of comparisons.
 
-    The rows have ``family``, ``score``, ``mean_difference`` and the result of `columns_of` for both. The rows of a
+    The rows have ``family``, ``score`` and the result of `columns_of` for scores and differences. The rows of a
     family are corrected together, once for scores and once for differences. Each row gets ``family_size``, the number
     of rows of the family that have an interval. ``better`` is the run that wins more than half of the jobs, unless the
-    corrected verdict of the score is ``not distinguishable`` or ``equal``.
+    corrected verdict of the score is ``not distinguishable``, ``cannot tell: dependent weeks`` or ``equal``.
     """
     families: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
@@ -59,13 +72,10 @@ def correct(rows: Sequence[dict[str, Any]]) -> None:
         size = sum(row["mean_p"] is not None or row["score_p"] is not None for row in family)
         for row in family:
             row["family_size"] = size
-        for name, value in (("score", "score"), ("mean", "mean_difference")):
+        for name in ("score", "mean"):
             for row, adjusted in zip(family, holm([row[f"{name}_p"] for row in family]), strict=True):
                 row[f"{name}_p_holm"] = adjusted
-                verdict = row[f"{name}_verdict"]
-                if adjusted is not None:
-                    verdict = better(row[value], name != "score") if adjusted < 1 - CONFIDENCE else NOT_DISTINGUISHABLE
-                row[f"{name}_verdict_holm"] = verdict
+                row[f"{name}_verdict_holm"] = corrected(row[f"{name}_verdict"], adjusted)
     for row in rows:
         row["better"] = None
         if row["score_verdict_holm"] in (BETTER, WORSE, TOO_FEW_WEEKS):
@@ -75,14 +85,14 @@ def correct(rows: Sequence[dict[str, Any]]) -> None:
                 row["better"] = row["base"]
 
 
-def family_of(log: str, measure: str, replicate: int | None, replicates: bool) -> str:
+def family_of(study: str, log: str, measure: str, replicate: int | None, replicates: bool) -> str:
     """
     Return the name of the family of comparisons that are corrected together.
 
     Examples
     --------
-    >>> family_of("KTH-SP2", "wait_time", None, False), family_of("KTH-SP2", "wait_time", 3, False)
-    ('KTH-SP2, wait_time, weeks', 'KTH-SP2, wait_time, weeks of replicate 3')
+    >>> family_of("heatmaps", "KTH-SP2", "wait_time", None, False), family_of("loads", "HPC2N", "awrt", 3, False)
+    ('heatmaps: KTH-SP2, wait_time, weeks', 'loads: HPC2N, awrt, weeks of replicate 3')
     """
     basis = "replicates" if replicates else "weeks"
-    return f"{log}, {measure}, {basis}" + (f" of replicate {replicate}" if replicate is not None else "")
+    return f"{study}: {log}, {measure}, {basis}" + (f" of replicate {replicate}" if replicate is not None else "")

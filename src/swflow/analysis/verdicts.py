@@ -2,7 +2,12 @@
 
 #: The verdicts on a variant and its base. The difference is always variant minus base.
 BETTER, WORSE, NOT_DISTINGUISHABLE = "variant is better", "base is better", "not distinguishable"
-EQUAL, TOO_FEW_WEEKS = "equal", "too few weeks"
+EQUAL = "equal"
+
+#: The verdicts without an answer, with the reason: too few weeks for an interval, or an interval that contains 0 over
+#: weeks that depend on each other for as long as the log lasts, so that it is very wide.
+TOO_FEW_WEEKS, DEPENDENT_WEEKS = "cannot tell: too few weeks", "cannot tell: dependent weeks"
+CANNOT_TELL = (TOO_FEW_WEEKS, DEPENDENT_WEEKS)
 
 
 def better(value: float, smaller_is_better: bool) -> str:

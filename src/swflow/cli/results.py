@@ -47,11 +47,13 @@ def load(
     from swflow.database.load import write_summary, write_verdicts
     from swflow.files.store import link
 
-    planned, left_out, compared = read_plan(plan) if plan else ([], [], {})
+    planned, left_out, compared, asked = read_plan(plan) if plan else ([], [], {}, None)
     files = [*(runs or ()), *planned]
     if earlier and earlier.is_file() and not database.exists():
         link(earlier, database)
-    counts = load_runs(files, database, left_out=left_out, progress=partial(tracked, "load"), processes=processes)
+    counts = load_runs(
+        files, database, left_out=left_out, asked=asked, progress=partial(tracked, "load"), processes=processes
+    )
     if earlier:
         link(database, earlier)
     if verdicts:

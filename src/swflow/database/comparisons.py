@@ -1,10 +1,9 @@
 """Comparisons of runs: the pairs that are compared, and the rows of table ``comparisons``."""
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from itertools import combinations
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,93 +12,130 @@ import polars as pl
 from swflow.analysis.comparison import by_tenths, compare
 from swflow.analysis.heatmap import HEATMAP_MEASURES, Heatmap, heatmap
 from swflow.analysis.intervals import difference_of, difference_over_replicates, over_replicates, score_of
+from swflow.analysis.metrics import Middle
 from swflow.analysis.multiple_testing import columns_of, correct, family_of
-from swflow.analysis.resampling import Distribution, Resampled, Weeks, by_weeks, distribution_of, mean_of
+from swflow.analysis.resampling import Distribution, Resampled, Weeks, by_weeks, distribution_of, statistic
 from swflow.database.inputs import Run
-from swflow.database.schema import Rows
+from swflow.database.schema import Pair, Rows
 from swflow.files import tables
 from swflow.files.tables import read_columns
-from swflow.names import log_of, recipe_of, replicate_of, worth_comparing
+from swflow.names import log_of, recipe_of, replicate_of
+
+#: The compared measures, and their statistics in table ``metrics``. Those of heatmaps are also compared at equal load.
+STATISTICS = {measure: f"mean_{measure}" for measure in HEATMAP_MEASURES} | {
+    "bounded_slowdown": "mean_bounded_slowdown", "awrt": "awrt", "p95_wait_time": "p95_wait_time",
+}  # fmt: skip
+
+#: The columns of runs that a statistic needs besides its measure.
+_COLUMNS = {"awrt": ["response_time", "processors", "run_time"], "p95_wait_time": ["wait_time"]}
+
+#: Studies to the runs that they compare: pairs of a variant and its base.
+Asked = Mapping[str, Sequence[Pair]]
 
 
-def pairs_to_compare(runs: Iterable[Run], changed: Collection[str]) -> list[list[tuple[Run, Run]]]:
-    """Return the pairs of runs to compare, of which one has changed: a list for each log and replicate."""
-    by_log: dict[str, list[Run]] = {}
-    for run in runs:
-        by_log.setdefault(log_of(run.workload), []).append(run)
+def every_pair(runs: Sequence[Run]) -> Asked:
+    """Return all pairs of runs of one workload as a study, for a load without a plan."""
+    pairs = combinations(sorted(runs, key=lambda run: run.run), 2)
+    return {"runs": [(variant.run, base.run) for variant, base in pairs if variant.workload == base.workload]}
+
+
+def pairs_to_compare(
+    runs: Iterable[Run], asked: Asked, changed: Collection[str], compared: Collection[Pair]
+) -> list[list[tuple[Run, Run]]]:
+    """
+    Return the asked pairs of runs of which one has changed or which were not compared yet.
+
+    The result is a list for each log and replicate. Pairs with a run that is missing are left out.
+    """
+    known = {run.run: run for run in runs}
     groups: dict[tuple[str, int | None], list[tuple[Run, Run]]] = {}
-    for log, of_log in by_log.items():
-        for variant, base in combinations(of_log, 2):
-            is_new = variant.run in changed or base.run in changed
-            if is_new and worth_comparing(variant.names, base.names):
-                groups.setdefault((log, _replicate(variant, base)), []).append((variant, base))
+    for variant, base in dict.fromkeys(pair for pairs in asked.values() for pair in pairs):
+        is_new = variant in changed or base in changed or (variant, base) not in compared
+        if is_new and variant in known and base in known:
+            pair = known[variant], known[base]
+            groups.setdefault((log_of(pair[0].workload), _replicate(*(run.workload for run in pair))), []).append(pair)
     return list(groups.values())
 
 
-def _replicate(variant: Run, base: Run) -> int | None:
-    return replicate_of(variant.workload) or replicate_of(base.workload)
+def _replicate(variant: str, base: str) -> int | None:
+    return replicate_of(variant) or replicate_of(base)
 
 
 class _Measured(NamedTuple):
-    """A measure of a run: its heatmap, and by weeks its mean, and its distribution by tenths of the load."""
+    """A measure of a run: its statistic by weeks; of heatmaps also the heatmap, and the distribution by load."""
 
-    heatmap: Heatmap
-    mean: Resampled
-    distribution: Distribution
+    statistic: Resampled
+    heatmap: Heatmap | None = None
+    distribution: Distribution | None = None
 
 
 def compare_runs(pairs: Sequence[tuple[Run, Run]]) -> Rows:
     """
-    Return the rows of pairs of runs, resampled together: their distance, and which one is better how certainly.
+    Return the rows of pairs of runs, read together: their distance, and which one is better how certainly.
 
-    The distance is that of two schedulers on one workload. Pairs of different workloads have none, since their jobs
-    differ, too; they are the majority, and their distances would take most of the load's time.
+    The jobs are those of table ``metrics``, without warm-up and cool-down. The distance is that of two schedulers on
+    one workload. Pairs of different workloads have none, since their jobs differ, too.
 
     The pairs are a list of `pairs_to_compare`. Runs with many jobs in total are read again for each measure, one at a
-    time. `with_verdicts` adds the corrected verdicts to these rows of table ``comparisons``.
+    time. `with_verdicts` adds the studies and the corrected verdicts to these rows of table ``comparisons``.
     """
     runs = {run.run: run for pair in pairs for run in pair}
     fit = sum(run.notes["rows"] for run in runs.values()) <= tables.MOST_AT_ONCE
-    weeks = {name: _weeks(run.file, HEATMAP_MEASURES) for name, run in runs.items()} if fit else {}
+    weeks = {name: _weeks(run, STATISTICS) for name, run in runs.items()} if fit else {}
     rows = []
-    for measure in HEATMAP_MEASURES:
+    for measure in STATISTICS:
         measured = {
-            name: _measured(weeks[name] if weeks else _weeks(run.file, [measure]), measure)
-            for name, run in runs.items()
+            name: _measured(weeks[name] if weeks else _weeks(run, [measure]), measure) for name, run in runs.items()
         }
         for variant, base in pairs:
             one, other = measured[variant.run], measured[base.run]
-            log = log_of(variant.workload)
-            score = score_of(one.distribution, other.distribution)
-            mean = difference_of(one.mean, other.mean)
+            difference = difference_of(one.statistic, other.statistic)
+            same = variant.workload == base.workload
             rows.append({
-                "workload": variant.workload if variant.workload == base.workload else log,
+                "workload": variant.workload if same else log_of(variant.workload),
                 "measure": measure,
                 "variant": variant.run,
                 "base": base.run,
-                **asdict(
-                    compare(one.heatmap, other.heatmap, measure_distance=variant.workload == base.workload)
-                ),
-                "score": score.value,
+                **_at_equal_load(one, other, measure_distance=same),
                 "basis": "weeks",
-                "blocks": mean.blocks,
-                **columns_of("score", score),
-                "variant_mean": _finite(one.mean.value),
-                "base_mean": _finite(other.mean.value),
-                "mean_difference": _finite(mean.value),
-                **columns_of("mean", mean),
-                "family": family_of(log, measure, _replicate(variant, base), False),
+                "blocks": difference.blocks,
+                "variant_mean": _finite(one.statistic.value),
+                "base_mean": _finite(other.statistic.value),
+                "mean_difference": _finite(difference.value),
+                **columns_of("mean", difference),
             })  # fmt: skip
     return rows
 
 
-def _weeks(file: Path, measures: Iterable[str]) -> Weeks:
-    return by_weeks(read_columns(file, ["submit_time", "load", *measures]))
+def _weeks(run: Run, measures: Iterable[str]) -> Weeks:
+    columns = [column for measure in measures for column in _COLUMNS.get(measure, [measure])]
+    needed = dict.fromkeys(["job_id", "submit_time", "load", *columns])
+    middle = Middle.parse(run.notes.get("measured", ""))
+    return by_weeks(middle.of(read_columns(run.file, list(needed)).lazy()).collect())
 
 
 def _measured(weeks: Weeks, measure: str) -> _Measured:
+    found = statistic(weeks, STATISTICS[measure])
+    if measure not in HEATMAP_MEASURES:
+        return _Measured(found)
     load, values = (weeks.outcomes[name].cast(pl.Float64).to_numpy() for name in ("load", measure))
-    return _Measured(by_tenths(heatmap(load, values)), mean_of(weeks, measure), distribution_of(weeks, measure))
+    return _Measured(found, by_tenths(heatmap(load, values)), distribution_of(weeks, measure))
+
+
+#: The columns that only measures of heatmaps have.
+_NO_SCORE = dict.fromkeys(
+    ("distance", "score", "variant_wins", "base_wins", "better", *columns_of("score", over_replicates([])))
+)
+
+
+def _at_equal_load(variant: _Measured, base: _Measured, measure_distance: bool) -> dict[str, Any]:
+    """Return the columns of the comparison at equal load; null for a measure without a heatmap."""
+    maps, distributions = (variant.heatmap, base.heatmap), (variant.distribution, base.distribution)
+    if None in maps or None in distributions:
+        return dict(_NO_SCORE)
+    score = score_of(*distributions)  # type: ignore[arg-type]
+    found = asdict(compare(*maps, measure_distance=measure_distance))  # type: ignore[arg-type]
+    return found | {"score": score.value} | columns_of("score", score)
 
 
 def _finite(value: float) -> float | None:
@@ -111,14 +147,30 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return float(np.mean(known)) if known else None
 
 
-def with_verdicts(rows: Rows) -> Rows:
-    """Return the rows of runs, and further rows of recipes with several replicates, with corrected verdicts."""
-    varying, constant = _compared_by_replicates(rows)
-    rows = rows + varying
-    correct(rows)
-    # Identical replicates give one comparison, based on weeks, which already belongs to a family.
-    rows += [row | renamed | {"family": None, "family_size": None} for row, renamed in constant]
-    return sorted(rows, key=lambda row: (row["variant"], row["base"], HEATMAP_MEASURES.index(row["measure"])))
+def with_verdicts(rows: Rows, asked: Asked) -> Rows:
+    """
+    Return the rows of each study: of runs, and of recipes with several replicates, with corrected verdicts.
+
+    The comparisons of a study are a family for each log, measure and basis, which other studies do not change.
+    """
+    by_pair: dict[Pair, dict[str, dict[str, Any]]] = {}
+    for row in rows:
+        by_pair.setdefault((row["variant"], row["base"]), {})[row["measure"]] = row
+    found: Rows = []
+    for study, pairs in asked.items():
+        own = []
+        for pair in dict.fromkeys(pairs):
+            for row in by_pair.get(pair, {}).values():
+                number = _replicate(*(run.rpartition("/")[0] for run in pair))
+                family = family_of(study, log_of(row["workload"]), row["measure"], number, False)
+                own.append(row | {"study": study, "family": family})
+        varying, constant = _compared_by_replicates(own)
+        own += varying
+        correct(own)
+        # Identical replicates give one comparison, based on weeks, which already belongs to a family.
+        found += own + [row | renamed | {"family": None, "family_size": None} for row, renamed in constant]
+    measures = list(STATISTICS)
+    return sorted(found, key=lambda row: (row["study"], row["variant"], row["base"], measures.index(row["measure"])))
 
 
 def _compared_by_replicates(rows: Sequence[dict[str, Any]]) -> tuple[Rows, list[tuple[dict[str, Any], dict[str, Any]]]]:
@@ -140,6 +192,7 @@ def _compared_by_replicates(rows: Sequence[dict[str, Any]]) -> tuple[Rows, list[
         # a fixed order of summation gives the same last digits
         some = sorted(some, key=lambda row: (row["variant"], row["base"]))
         names = {"workload": workload, "measure": measure, "variant": variant, "base": base, "better": None}
+        is_scored = some[0]["score"] is not None
         score = over_replicates([row["score"] for row in some])
         mean = difference_over_replicates([(row["variant_mean"], row["base_mean"]) for row in some])
         if any(found.error is None and not found.equal and found.blocks > 1 for found in (score, mean)):
@@ -148,8 +201,9 @@ def _compared_by_replicates(rows: Sequence[dict[str, Any]]) -> tuple[Rows, list[
         averaged = ("distance", "score", "variant_wins", "base_wins", "variant_mean", "base_mean")
         means = {name: _mean([row[name] for row in some]) for name in averaged}
         varying.append(
-            {**names, **means, "basis": "replicates", "blocks": len(some), **columns_of("score", score)}
+            {**_NO_SCORE, **names, **means, "study": some[0]["study"], "basis": "replicates", "blocks": len(some)}
+            | (columns_of("score", score) if is_scored else {})
             | {"mean_difference": _finite(mean.value), **columns_of("mean", mean)}
-            | {"family": family_of(log_of(workload), measure, None, True)}
+            | {"family": family_of(some[0]["study"], log_of(workload), measure, None, True)}
         )
     return varying, constant

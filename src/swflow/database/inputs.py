@@ -1,7 +1,7 @@
 """The files of a load: runs with their workloads, sweeps, what-ifs, forecasts, bounds, reasons and fits."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import duckdb
 import polars as pl
 
-from swflow.database.schema import Rows
+from swflow.database.schema import Pair, Rows
 from swflow.errors import SwflowError
 from swflow.files.atomic import file_digest, read_json
 from swflow.files.fingerprint import fingerprint
@@ -71,6 +71,7 @@ class Update:
     old: Contents | None
     workloads: list[str]
     runs: list[Run]  # sorted by name
+    compared: Set[Pair]  # the pairs of runs in table ``comparisons`` of the old one
 
     @property
     def changed(self) -> set[str]:
@@ -105,10 +106,10 @@ def read_inputs(paths: Iterable[str | os.PathLike[str]]) -> Inputs:
 
 def planned_update(inputs: Inputs, database: str | os.PathLike[str]) -> Update:
     """Compare the files with the existing database, if any."""
-    old = _old_contents(database, inputs.contents)
+    old, compared = _old_contents(database, inputs.contents)
     new = {part for part, digest in inputs.contents.items() if (old or {}).get(part) != digest}
     newly = [run for run in inputs.runs if ("run", run.run) in new]
-    return Update(old, [name for name in inputs.sources if ("workload", name) in new], newly)
+    return Update(old, [name for name in inputs.sources if ("workload", name) in new], newly, compared)
 
 
 def _metadata(file: Path, entry: Listed) -> Notes:
@@ -204,31 +205,42 @@ def _schedulers(found: Iterable[Run], others: Mapping[Path, Notes]) -> dict[str,
     return schedulers
 
 
-def _old_contents(database: str | os.PathLike[str], contents: Contents) -> Contents | None:
-    """Return the parts of the existing database if it can be updated; otherwise None."""
+def _old_contents(database: str | os.PathLike[str], contents: Contents) -> tuple[Contents | None, Set[Pair]]:
+    """Return the parts and compared runs of the existing database if it can be updated; otherwise None."""
     if not Path(database).is_file():
-        return None
+        return None, set()
     try:
         with open_database(database, read_only=True) as connection:
             rows = connection.execute("SELECT kind, name, digest FROM contents").fetchall()
+            compared = connection.execute("SELECT DISTINCT variant, base FROM comparisons").fetchall()
     except duckdb.Error:
-        return None  # another version, or not a database: build a new one and replace it
+        return None, set()  # another version, or not a database: build a new one and replace it
     old = {(kind, name): digest for kind, name, digest in rows}
     same = sum(old.get(part) == digest for part, digest in contents.items())
     # A table keeps its columns: another set of them, or another order, needs a new table.
     is_other = any(old.get(part) != contents[part] for part in (("code", "load"), ("columns", "jobs")))
     if is_other or 2 * same < max(len(old), len(contents)):
-        return None
-    return old
+        return None, set()
+    return old, set(compared)
 
 
-def read_plan(path: str | os.PathLike[str]) -> tuple[list[str], Rows, dict[str, list[str]]]:
+class LoadPlan(NamedTuple):
+    """A plan of a load; without a plan, no file is left out, and all runs of a workload are compared."""
+
+    files: list[str]
+    left_out: Rows
+    compared: Mapping[str, list[str]]  # the runs of each figure of differences, for `write_verdicts`
+    asked: Mapping[str, Sequence[Pair]] | None  # the runs that each study compares: pairs of a variant and its base
+
+
+def read_plan(path: str | os.PathLike[str]) -> LoadPlan:
     """
-    Read a plan of a load, a JSON file: the files to load, the rows of table ``left_out``, and ``compared``.
+    Read a plan of a load, a JSON file.
 
     ``files`` of the plan maps each file to the ``logs`` that it needs, and to its ``workload`` and ``schedulers`` if it
     has runs or a sweep. A file is omitted if the file ``reached``, an output of ``swflow reach``, names one of its logs
-    as missing. ``compared`` maps names to runs, for `swflow.database.load.write_verdicts`.
+    as missing. ``compared`` maps names to runs, for `swflow.database.load.write_verdicts`, and ``asked`` maps studies
+    to the pairs of runs that they compare.
 
     Raise `SwflowError` if the plan, or the output of ``swflow reach``, cannot be read.
     """
@@ -246,9 +258,10 @@ def read_plan(path: str | os.PathLike[str]) -> tuple[list[str], Rows, dict[str, 
                 run = about["workload"] + (f"/{scheduler}" if scheduler else "")
                 names = {"run": run, "workload": about["workload"], "scheduler": scheduler}
                 rows.append(names | {"log": log, "reason": reasons[log]})
+        asked = {study: [(variant, base) for variant, base in pairs] for study, pairs in plan.get("asked", {}).items()}
     except (KeyError, TypeError, AttributeError):
         raise SwflowError(f"{path}: not {what}") from None
-    return files, rows, plan.get("compared", {})
+    return LoadPlan(files, rows, plan.get("compared", {}), asked if "asked" in plan else None)
 
 
 def _missing_logs(path: str) -> Mapping[str, str]:

@@ -44,17 +44,18 @@ _EXCHANGED = f"CASE {{0}} WHEN '{BETTER}' THEN '{WORSE}' WHEN '{WORSE}' THEN '{B
 #: the exchanged pair follows from the inverse of the ratio's ends. A pair without a ratio has a mean of 0.
 DIFFERENCES = f"""
     CREATE VIEW differences AS
-    SELECT measure, variant, base, variant_mean, base_mean, mean_difference AS difference, mean_low AS low,
+    SELECT study, measure, variant, base, variant_mean, base_mean, mean_difference AS difference, mean_low AS low,
         mean_high AS high, mean_verdict AS verdict, mean_verdict_holm AS verdict_holm, basis, blocks,
-        mean_freedom AS freedom
+        mean_freedom AS freedom, family_size
     FROM comparisons
     UNION ALL
-    SELECT measure, base, variant, base_mean, variant_mean, 0 - mean_difference,
+    SELECT study, measure, base, variant, base_mean, variant_mean, 0 - mean_difference,
         CASE WHEN base_mean > 0 AND variant_mean > 0 THEN 0 - variant_mean * mean_high / (base_mean + mean_high)
             ELSE greatest(0 - mean_high, 0 - variant_mean) END,
         CASE WHEN base_mean > 0 AND variant_mean > 0 THEN 0 - variant_mean * mean_low / (base_mean + mean_low)
             ELSE 0 - mean_low END,
-        {_EXCHANGED.format("mean_verdict")}, {_EXCHANGED.format("mean_verdict_holm")}, basis, blocks, mean_freedom
+        {_EXCHANGED.format("mean_verdict")}, {_EXCHANGED.format("mean_verdict_holm")}, basis, blocks, mean_freedom,
+        family_size
     FROM comparisons
 """
 
@@ -62,7 +63,8 @@ DIFFERENCES = f"""
 _WORD = f"CASE verdict_holm WHEN '{BETTER}' THEN 'better' WHEN '{WORSE}' THEN 'worse' ELSE verdict_holm END"
 
 #: The schedulers of each workload that has bounds, by the mean wait time: only runs in `GAPS`, because others do
-#: not run the same jobs. A difference is that of the mean wait times, the scheduler minus the reference.
+#: not run the same jobs. The verdicts are those of the study that compares most pairs. A difference is that of the
+#: mean wait times, the scheduler minus the reference.
 LEADERBOARD = f"""
     CREATE VIEW leaderboard AS
     WITH ranked AS (
@@ -75,6 +77,7 @@ LEADERBOARD = f"""
     ), compared AS (
         SELECT variant AS run, base AS other, difference, low, high, {_WORD} AS verdict
         FROM differences WHERE measure = 'wait_time'
+        QUALIFY row_number() OVER (PARTITION BY variant, base ORDER BY family_size DESC NULLS LAST, study) = 1
     )
     SELECT log, workload, rank, scheduler, mean_wait_time, mean_bounded_slowdown, awrt, gap AS awrt_gap,
         pair.difference, pair.low, pair.high,

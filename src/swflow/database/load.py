@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from swflow.analysis.long_run import student
 from swflow.analysis.metrics import CORRELATED, METRICS
-from swflow.database.comparisons import with_verdicts
+from swflow.database.comparisons import Asked, every_pair, with_verdicts
 from swflow.database.computed import Computed, Examined, compute
 from swflow.database.inputs import KINDS, Contents, Inputs, Update, planned_update, read_inputs
 from swflow.database.leaderboard import DIFFERENCES, GAPS, LEADERBOARD
@@ -59,6 +59,7 @@ def load(
     database: str | os.PathLike[str],
     *,
     left_out: Sequence[Mapping[str, object]] = (),
+    asked: Asked | None = None,
     progress: Callable[[Sequence[Any]], Iterable[Any]] = lambda items: items,
     processes: int = 1,
 ) -> dict[str, int]:
@@ -76,6 +77,9 @@ def load(
         The database file.
     left_out : sequence of dict
         Rows of the table ``left_out``, of `swflow.database.inputs.read_plan`.
+    asked : dict
+        The runs that each study compares: pairs of a variant and its base. By default, all runs of a workload are
+        compared with each other.
     progress : callable
         Function that wraps the sequence of runs to show progress.
     processes : int
@@ -105,7 +109,8 @@ def load(
     workers = 0 if is_large else processes if len(update.runs) >= MANY_RUNS else 1
     with atomic_path(database) as temporary, threadpool_limits(1, user_api="blas"), _beside(workers) as in_turn:
         try:
-            computed = compute(inputs, update, in_turn)
+            asked = every_pair(inputs.runs) if asked is None else asked
+            computed = compute(inputs, update, asked, in_turn)
             if update.old:
                 shutil.copyfile(database, temporary)
             with open_database(temporary) as connection:
@@ -113,7 +118,7 @@ def load(
                 connection.execute(f"SET memory_limit = '{memory_limit()}B'")
                 if not is_large:  # leave a processor to the comparisons, which take longest
                     connection.execute(f"SET threads = {max(1, (os.cpu_count() or 1) - 1)}")
-                _fill(connection, inputs, update, computed, left_out, progress)
+                _fill(connection, inputs, update, computed, left_out, asked, progress)
                 counts = _row_counts(connection)
                 connection.execute("CHECKPOINT")  # closing a database does not report that this failed
             _check_written(temporary, counts)
@@ -130,6 +135,7 @@ def _fill(
     update: Update,
     computed: Computed,
     left_out: Sequence[Mapping[str, object]],
+    asked: Asked,
     progress: Callable[[Sequence[Any]], Iterable[Any]],
 ) -> None:
     """Fill all tables, and create the views."""
@@ -151,7 +157,7 @@ def _fill(
     connection.execute(COVERAGE)
     _fill_outcomes(connection, update, computed, progress)
     _fill_fairness_and_fidelity(connection, computed)
-    _fill_comparisons(connection, [row for rows in computed.compared for row in rows])
+    _fill_comparisons(connection, [row for rows in computed.compared for row in rows], asked)
     _insert(connection, "claims", check_claims(connection))
     rows = [(*part, digest) for part, digest in sorted(inputs.contents.items())]
     _insert(connection, "contents", pl.DataFrame(rows, ["kind", "name", "digest"], orient="row"))
@@ -357,15 +363,15 @@ def _fit_rows(path: Path) -> Rows:
         raise SwflowError(f"{path}: not {what}") from None
 
 
-def _fill_comparisons(connection: duckdb.DuckDBPyConnection, compared: Rows) -> None:
-    """Insert the comparisons of changed runs with others of their logs; previous comparisons are kept."""
+def _fill_comparisons(connection: duckdb.DuckDBPyConnection, compared: Rows, asked: Asked) -> None:
+    """Insert the comparisons that studies ask for, those of unchanged runs from the previous database."""
     # Comparisons of recipes are derived from those of runs. Their names may be those of runs without replicates.
     connection.execute("DELETE FROM comparisons WHERE basis = 'replicates' OR family IS NULL")
     connection.execute(
         "DELETE FROM comparisons WHERE variant NOT IN (SELECT run FROM runs) OR base NOT IN (SELECT run FROM runs)"
     )
     names, old = fetched(connection.execute("SELECT * FROM comparisons"))
-    rows = with_verdicts([dict(zip(names, row, strict=True)) for row in old] + compared)
+    rows = with_verdicts([dict(zip(names, row, strict=True)) for row in old] + compared, asked)
     connection.execute("DELETE FROM comparisons")
     _insert(connection, "comparisons", [{name: row[name] for name in names} for row in rows])
 
@@ -470,8 +476,9 @@ def write_verdicts(
     with connect(database) as connection:
         for name, named in compared.items():
             rows = connection.execute(
-                """SELECT measure, variant, base, distance, score, variant_wins, base_wins, better FROM comparisons
-                WHERE list_contains($runs, variant) AND list_contains($runs, base) ORDER BY ALL""",
+                """SELECT DISTINCT measure, variant, base, distance, score, variant_wins, base_wins, better
+                FROM comparisons WHERE score IS NOT NULL
+                    AND list_contains($runs, variant) AND list_contains($runs, base) ORDER BY ALL""",
                 {"runs": list(named)},
             ).fetchall()
             write_json(Path(folder) / f"{name}.json", rows)

@@ -8,6 +8,9 @@ from swflow.analysis.metrics import COUNTS, METRICS
 #: Rows of a table: column to value.
 Rows = list[dict[str, Any]]
 
+#: Two compared runs, a variant and its base.
+Pair = tuple[str, str]
+
 _METRICS = ", ".join(f"{name} {'BIGINT' if name in COUNTS else 'DOUBLE'}" for name in METRICS)
 _BUBBLES = """run VARCHAR, measure VARCHAR, filtered BOOLEAN, decile BIGINT, mean_load DOUBLE, mean_value DOUBLE,
     median_load DOUBLE, median_value DOUBLE, jobs BIGINT"""
@@ -36,8 +39,9 @@ TABLES: dict[str, str] = {
         value_high DOUBLE, jobs BIGINT""",
     "bubbles": _BUBBLES,
     "bubbles_11": _BUBBLES,
-    "comparisons": """workload VARCHAR, measure VARCHAR, variant VARCHAR, base VARCHAR, distance DOUBLE, score DOUBLE,
-        variant_wins DOUBLE, base_wins DOUBLE, better VARCHAR, basis VARCHAR, blocks BIGINT, score_low DOUBLE,
+    "comparisons": """study VARCHAR, workload VARCHAR, measure VARCHAR, variant VARCHAR, base VARCHAR,
+        distance DOUBLE, score DOUBLE, variant_wins DOUBLE, base_wins DOUBLE, better VARCHAR, basis VARCHAR,
+        blocks BIGINT, score_low DOUBLE,
         score_high DOUBLE, score_freedom DOUBLE, score_verdict VARCHAR, score_p DOUBLE, score_p_holm DOUBLE,
         score_verdict_holm VARCHAR, variant_mean DOUBLE, base_mean DOUBLE, mean_difference DOUBLE, mean_low DOUBLE,
         mean_high DOUBLE, mean_freedom DOUBLE, mean_verdict VARCHAR, mean_p DOUBLE, mean_p_holm DOUBLE,
@@ -72,7 +76,7 @@ TABLES: dict[str, str] = {
     "whatifs": """study VARCHAR, workload VARCHAR, variant VARCHAR, scheduler VARCHAR, processors BIGINT,
         resources VARCHAR, estimates VARCHAR, arrivals DOUBLE, run_times DOUBLE, measure VARCHAR, jobs BIGINT,
         value DOUBLE, base DOUBLE, difference DOUBLE, low DOUBLE, high DOUBLE, weeks BIGINT, freedom DOUBLE,
-        verdict VARCHAR, utilization DOUBLE, trust VARCHAR""",
+        p DOUBLE, verdict VARCHAR, verdict_holm VARCHAR, utilization DOUBLE, trust VARCHAR""",
     "forecasts": """study VARCHAR, workload VARCHAR, method VARCHAR, dimension VARCHAR, "group" VARCHAR, jobs BIGINT,
         unknown BIGINT, coverage DOUBLE, coverage_low DOUBLE, coverage_high DOUBLE, width DOUBLE, pinball DOUBLE,
         score DOUBLE, squared_error DOUBLE, median_error DOUBLE, before_low DOUBLE, before_median DOUBLE,

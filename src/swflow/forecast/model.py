@@ -113,7 +113,8 @@ def kaplan_meier(
 
     The quantile is infinite if lower bounds alone are left above the level. ``top`` or ``bottom`` is the weight of a
     further value at infinity or minus infinity, for the next case (conformal prediction). With ``bottom``, the quantile
-    is the one from below: at most ``level`` of the weight lies below it, as at most ``1 - level`` lies above the other.
+    is the one from below: at most ``level`` of the weight is smaller, as at most ``1 - level`` is larger than the
+    other one.
 
     Examples
     --------

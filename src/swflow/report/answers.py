@@ -8,19 +8,25 @@ from typing import Any, NamedTuple
 
 from swflow.analysis.intervals import FEWEST_WEEKS, of_interval
 from swflow.analysis.sample_size import blocks_needed
-from swflow.analysis.verdicts import BETTER, EQUAL, NOT_DISTINGUISHABLE, TOO_FEW_WEEKS, WORSE
+from swflow.analysis.verdicts import (
+    BETTER,
+    CANNOT_TELL,
+    DEPENDENT_WEEKS,
+    EQUAL,
+    NOT_DISTINGUISHABLE,
+    TOO_FEW_WEEKS,
+    WORSE,
+)
 from swflow.names import log_of, recipe_of
 from swflow.report.plan import Study
 from swflow.report.units import duration, percent
 from swflow.scheduling.options import Unchecked
+from swflow.studies.asked import WORKLOAD, scheduler_pairs
 from swflow.studies.wording import DIRECTIONS
 from swflow.studies.wording import listed as joined
 
 #: Recipe to scheduler to the mean waits of its replicates, seconds.
 Waits = Mapping[str, Mapping[str, Sequence[float]]]
-
-#: The value of `Study.contrast` for comparing workloads under one scheduler.
-WORKLOAD = "workload"
 
 #: The verdict on a pair of runs that is not in table ``comparisons``.
 NOT_TESTED = "not tested"
@@ -142,12 +148,12 @@ class Headline(NamedTuple):
     def is_undecided(self) -> bool:
         """Whether there are claims, none of which shows a difference, and not all of them show equal waits."""
         words = {claim.word for claim in self.claims}
-        return bool(words & {NOT_DISTINGUISHABLE, TOO_FEW_WEEKS}) and not words & {BETTER, WORSE}
+        return bool(words & {NOT_DISTINGUISHABLE, *CANNOT_TELL}) and not words & {BETTER, WORSE}
 
     @property
     def deciding(self) -> str:
         """What would decide the claim that needs the fewest weeks or replicates; empty if every claim is decided."""
-        undecided = [claim for claim in self.claims if claim.word in (NOT_DISTINGUISHABLE, TOO_FEW_WEEKS)]
+        undecided = [claim for claim in self.claims if claim.word in (NOT_DISTINGUISHABLE, *CANNOT_TELL)]
         needed = [(claim.blocks_needed, claim) for claim in undecided if claim.blocks_needed is not None]
         if not needed:
             too_few = any(claim.word == TOO_FEW_WEEKS for claim in undecided)
@@ -176,7 +182,6 @@ def listed(study: Study, headline: Headline) -> list[tuple[Any, ...]]:
 def answer(
     study: Study,
     waits: Waits,
-    idle: Sequence[str],
     options: Mapping[str, Unchecked] | None = None,
     lookup: Lookup = lambda variant, base: None,
     recorded: Mapping[str, Fidelity] | None = None,
@@ -185,20 +190,19 @@ def answer(
     """
     Answer the title of a study from the mean waits of its runs and the verdicts on them.
 
-    Schedulers that differ in one option are compared first: in the option named as the study's ``contrast``, else in
-    backfilling, else in the option that distinguishes most of them. A study with one scheduler compares workloads. A
-    wait is called shorter or longer only if the corrected verdict supports it. ``idle`` are schedulers that never
-    backfill, which serve as bases; ``options`` are those of the schedulers, ``titles`` their names in sentences.
+    The claims are about the pairs that the study asks for, as in `swflow.studies.asked`: schedulers with the study's
+    base, or with ``contrast: workload``, workloads under one scheduler. A wait is called shorter or longer only if the
+    corrected verdict supports it. ``options`` are those of the schedulers, ``titles`` their names in sentences.
 
     Examples
     --------
     >>> study = Study("mine", "?", [{"run": "A/fcfs", "workload": "A", "scheduler": "fcfs"},
     ...                             {"run": "A/easy", "workload": "A", "scheduler": "easy"}])
     >>> waits = {"A": {"fcfs": [7200.0], "easy": [3600.0]}}
-    >>> answer(study, waits, ["fcfs"]).text
+    >>> answer(study, waits).text
     'easy and fcfs are not tested on A (−50 %), from 2 h to 1 h.'
     >>> sure = Verdict(-3600.0, -5400.0, -1800.0, BETTER, BETTER, "weeks", 50, 30.0)
-    >>> answer(study, waits, ["fcfs"], lookup=lambda variant, base: sure, titles={"easy": "EASY"}).text
+    >>> answer(study, waits, lookup=lambda variant, base: sure, titles={"easy": "EASY"}).text
     'EASY shortens the mean wait on A by 50 % (95 % interval 25 to 75 %) compared with fcfs, from 2 h to 1 h.'
     """
     chosen = {(recipe_of(run["workload"]), run["scheduler"]) for run in study.runs}
@@ -209,7 +213,12 @@ def answer(
             means.setdefault(recipe, {})[scheduler] = sum(known) / len(known)
     names = {name: (titles or {}).get(name, name) for name in study.schedulers} | {"log": "the recorded schedule"}
     found: list[tuple[list[Claim], str]] = []
-    for name, base in contrasts(study, idle, options or {}) if study.contrast != WORKLOAD else ():
+    by_workload = study.contrast == WORKLOAD
+    pairs: dict[tuple[str, str], None] = {}
+    for row in means.values() if not by_workload else ():
+        on_workload = [name for name in study.schedulers if name in row]
+        pairs |= dict.fromkeys(scheduler_pairs(on_workload, options or {}, study.baseline, study.contrast))
+    for name, base in pairs:
         claims = []
         for recipe, row in means.items():
             if name in row and base in row:
@@ -218,7 +227,9 @@ def answer(
         if claims:
             where = f"on {claims[0].variant.rpartition('/')[0]}" if len(claims) == 1 else "on {} workloads"
             found.append((claims, _of_pair(claims, names[name], names[base], where)))
-    headline = _strongest_first(found) if found else _of_workloads(study, means, lookup, names)
+    if by_workload:
+        found = _of_workloads(study, means, lookup, names)
+    headline = _strongest_first(found) if found else _range_of(means, names)
     return headline._replace(record=_record(means, recorded or {}, names))
 
 
@@ -240,46 +251,10 @@ def _record(
     return ""
 
 
-def contrasts(study: Study, idle: Sequence[str], options: Mapping[str, Unchecked]) -> list[tuple[str, str]]:
-    """
-    Return the compared schedulers of a study: pairs of a scheduler and its base.
-
-    Examples
-    --------
-    >>> names = ["fcfs", "easy", "sjbf", "wfp3"]
-    >>> study = Study("mine", "?", [{"run": f"A/{name}", "workload": "A", "scheduler": name} for name in names])
-    >>> options = {"fcfs": {}, "easy": {"backfill": "easy"}, "sjbf": {"backfill": "easy", "backfill_order": "sjf"},
-    ...            "wfp3": {"backfill": "easy", "order": "wfp3"}}
-    >>> contrasts(study, ["fcfs"], options)
-    [('easy', 'fcfs')]
-    """
-    names = [name for name in study.schedulers if name != "log"]
-    names.sort(key=lambda name: name not in idle)  # stable sort: schedulers without backfilling become bases
-
-    pairs: dict[str, list[tuple[str, str]]] = {}
-    for place, name in enumerate(names):
-        singles: dict[str, str] = {}
-        for base in names[:place]:
-            first, second = options.get(name, {}), options.get(base, {})
-            keys = [key for key in {**first, **second} if first.get(key) != second.get(key)]
-            if len(keys) == 1:
-                singles.setdefault(keys[0], base)
-        for key, base in singles.items():
-            pairs.setdefault(key, []).append((name, base))
-    if study.contrast in pairs:
-        return pairs[study.contrast]
-    backfilling = [pair for pair in pairs.get("backfill", ()) if pair[1] in idle]
-    if backfilling:
-        return backfilling
-    if pairs:
-        return max(pairs.values(), key=len)
-    return [(name, names[0]) for name in names[1:]]
-
-
 def _of_workloads(
     study: Study, means: Mapping[str, Mapping[str, float]], lookup: Lookup, names: Mapping[str, str]
-) -> Headline:
-    """Compare workloads under the same scheduler: each workload with steps is compared with its log."""
+) -> list[tuple[list[Claim], str]]:
+    """Return claims and sentences on workloads under the same scheduler: each with the one of the fewest steps."""
     found: list[tuple[list[Claim], str]] = []
     for scheduler in study.schedulers:
         known = {recipe: row[scheduler] for recipe, row in means.items() if scheduler in row}
@@ -301,8 +276,11 @@ def _of_workloads(
             found.append((claims, _of_workload(under, *first, claims, "in {} cases")))
         else:
             found += [([claim], _of_workload(under, recipe, source, [claim], "")) for recipe, source, claim in pairs]
-    if found:
-        return _strongest_first(found)
+    return found
+
+
+def _range_of(means: Mapping[str, Mapping[str, float]], names: Mapping[str, str]) -> Headline:
+    """Return the shortest and the longest mean wait of a study that compares nothing."""
     every = [(mean, recipe, scheduler) for recipe, row in means.items() for scheduler, mean in row.items()]
     if not every:
         return Headline([])
@@ -341,6 +319,7 @@ _WITHOUT_DIFFERENCE = {
     EQUAL: "are equal",
     NOT_DISTINGUISHABLE: "are not distinguishable",
     TOO_FEW_WEEKS: "cannot be distinguished over so few weeks",
+    DEPENDENT_WEEKS: "cannot be distinguished because the weeks depend on each other",
     NOT_TESTED: "are not tested",
 }
 
@@ -421,7 +400,11 @@ def _between(sizes: Sequence[float]) -> str:
 
 
 class WhatIf(NamedTuple):
-    """A variant of a what-if: the mean waits (s) of the base and of the variant, the verdict, and the 95 % interval."""
+    """
+    A variant of a what-if: the mean waits (s) of the base and of the variant, the verdict, and the 95 % interval.
+
+    ``corrected`` is the verdict after the correction for the number of variants.
+    """
 
     variant: str
     verdict: str
@@ -431,6 +414,7 @@ class WhatIf(NamedTuple):
     high: float | None = None
     weeks: int = 0
     freedom: float | None = None
+    corrected: str | None = None
 
 
 def what_if(tables: Mapping[str, Sequence[WhatIf]]) -> Headline:
@@ -453,7 +437,9 @@ def what_if(tables: Mapping[str, Sequence[WhatIf]]) -> Headline:
         claims = [
             Claim(
                 f"{workload}: {row.variant}", f"{workload}: {base}", row.base, row.value,
-                Verdict(row.value - row.base, row.low, row.high, row.verdict, None, "weeks", row.weeks, row.freedom),
+                Verdict(
+                    row.value - row.base, row.low, row.high, row.verdict, row.corrected, "weeks", row.weeks, row.freedom
+                ),
             )
             for row in rows
             if row.verdict != "base"
@@ -499,7 +485,8 @@ def ranking(tables: Mapping[str, Sequence[Ranked]]) -> list[str]:
             sentences.append(f"{text}, {duration(best.wait)}.")
             continue
         same, unknown = (
-            sum(row.verdict in words for row in others) for words in ((NOT_DISTINGUISHABLE, EQUAL), (TOO_FEW_WEEKS,))
+            sum(row.verdict in words for row in others)
+            for words in ((NOT_DISTINGUISHABLE, DEPENDENT_WEEKS, EQUAL), (TOO_FEW_WEEKS,))
         )
         told = f", but is not distinguishable from {_of_others(same, len(others))}" if same else ""
         if unknown:

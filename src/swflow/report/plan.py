@@ -21,8 +21,8 @@ class Study:
     A study as the report shows it: its question as a title, and its runs in the database, in the study's order.
 
     ``sweeps`` are pairs of workload and sweep, ``missing`` is the number of runs that are not in the database. The
-    figures of each log are as for `swflow.figures.draw`. ``contrast`` is the comparison that the answer makes: an
-    option of schedulers, such as ``backfill``, or ``workload``. The schedulers of a ``ranked`` study are compared with
+    figures of each log are as for `swflow.figures.draw`. ``baseline`` and ``contrast`` are the question, as in
+    `swflow.studies.asked`. The schedulers of a ``ranked`` study are compared with
     lower bounds.
     """
 
@@ -34,6 +34,7 @@ class Study:
     figures: Sequence[str] = ("heatmap",)
     split: Sequence[str] = ()
     window: tuple[float | None, float | None] = (None, None)
+    baseline: str | None = None
     contrast: str | None = None
     ranked: bool = False
 
@@ -99,7 +100,7 @@ def _studies(config: Config, runs: Sequence[dict[str, str]]) -> Any:
             yield Study(
                 name, content.get("title") or name, found, sweeps, len(planned) - len(found),
                 content.get("figures") or (), subsets(content), (window.get("from"), window.get("until")),
-                content.get("contrast"), bool(content.get("bounds")),
+                content.get("baseline"), content.get("contrast"), bool(content.get("bounds")),
             )  # fmt: skip
 
 

@@ -4,6 +4,8 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import duckdb
@@ -74,7 +76,12 @@ class Source:
         self.about_papers = {
             paper: {"authors": paper, "citation": "", "note": "", **known.get(paper, {})} for paper in self.papers
         }
-        self.answers = {study.name: headline_of(self, study) for study in plan.studies}
+        if plan.digest is None:  # without a config, a scheduler that does not backfill is the base
+            idle = set(self.idle)
+            bases = [next((name for name in study.schedulers if name in idle), None) for study in plan.studies]
+            studies = [replace(study, baseline=base) for study, base in zip(plan.studies, bases, strict=True)]
+            self.plan = replace(plan, studies=studies)
+        self.answers = {study.name: headline_of(self, study) for study in self.plan.studies}
 
     def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         """Return the rows of a query; its parameters are ``$a``, ``$b`` and ``$c``."""
@@ -128,13 +135,18 @@ class Source:
         )
         return {name: Fidelity(*values) for name, *values in rows}
 
-    def verdict(self, variant: str, base: str) -> Verdict | None:
-        """Return the verdict on the mean waits of two runs or recipes; the only draw of a recipe represents it."""
+    def verdict(self, study: str, variant: str, base: str) -> Verdict | None:
+        """
+        Return the verdict of a study on the mean waits of two runs or recipes.
+
+        The only draw of a recipe represents it. A database that was loaded without the study has other verdicts.
+        """
         for names in ((variant, base), (self.only.get(variant, variant), self.only.get(base, base))):
             rows = self.rows(
                 """SELECT difference, low, high, verdict, verdict_holm, basis, blocks, freedom FROM differences
-                WHERE measure = 'wait_time' AND variant = $a AND base = $b""",
+                WHERE measure = 'wait_time' AND variant = $a AND base = $b ORDER BY study <> $c, study""",
                 *names,
+                study,
             )
             for values in rows:
                 return Verdict(*values)
@@ -156,7 +168,8 @@ def headline_of(source: "Source", study: Study) -> Headline:
     special = ranked if ranked.sentences else Headline([convention] if convention else [])
     found = special
     if not special.sentences:
-        found = answer(study, waits, source.idle, source.options, source.verdict, source.recorded, source.plan.titles)
+        lookup = partial(source.verdict, study.name)
+        found = answer(study, waits, source.options, lookup, source.recorded, source.plan.titles)
     whatif = _whatif_answer(source, study)
     parts = [*whatif.sentences, found.record, *found.sentences]
     if study.runs and not study.ranked:
@@ -184,7 +197,7 @@ def _ranking_answer(source: "Source", study: Study) -> Headline:
         reference = next((row for row in rows[1:] if row.scheduler == REFERENCE), None)
         if reference is not None:
             names = f"{workload}/{rows[0].scheduler}", f"{workload}/{REFERENCE}"
-            claims.append(Claim(*names, reference.wait, rows[0].wait, source.verdict(*names)))
+            claims.append(Claim(*names, reference.wait, rows[0].wait, source.verdict(study.name, *names)))
     return Headline(ranking(tables), claims)
 
 
@@ -200,7 +213,7 @@ def _conventions_answer(source: "Source", study: Study) -> str:
 
 def _whatif_answer(source: "Source", study: Study) -> Headline:
     rows = source.rows(
-        """SELECT workload, variant, verdict, base, value, low, high, weeks, freedom FROM whatifs
+        """SELECT workload, variant, verdict, base, value, low, high, weeks, freedom, verdict_holm FROM whatifs
         WHERE study = $a AND measure = 'mean_wait_time' ORDER BY rowid""",
         study.name,
     )

@@ -60,7 +60,7 @@ def _pivoted(measure: tuple[str, str]) -> str:
     name, short = measure
     change = """CASE WHEN verdict <> 'base' AND base > 0 THEN printf('%+.1f %%', 100 * difference / base)
         || coalesce(printf(' [%+.1f, %+.1f]', 100 * low / base, 100 * high / base), '') END"""
-    columns = {name: "value", f"{short}_change": change, f"{short}_verdict": "verdict"}
+    columns = {name: "value", f"{short}_change": change, f"{short}_verdict": "verdict_holm"}
     parts = [f"\n    any_value({value}) FILTER (measure = '{name}') AS {column}" for column, value in columns.items()]
     return ",".join(parts)
 
@@ -133,20 +133,20 @@ GROUP BY workload, scheduler, jobs, above_1 ORDER BY workload, scheduler""",
     ),
     "comparisons": Table(
         "Which is better at equal load",
-        "Two runs of a log. distance: the earth mover's distance of their heatmaps, in decades of the value, if they "
-        "share a workload. "
+        "The runs that a study compares. distance: the earth mover's distance of their heatmaps, in decades of the "
+        "value, if they share a workload. "
         "score: at equal load, the probability that a job of the variant has a smaller value than a job of the "
-        "base, minus the probability of the opposite. mean_difference: mean of the variant minus mean of the "
-        "base. low and high: 95 % confidence interval, over the log's weeks or over replicates. verdict: by "
-        "the interval of this pair alone; verdict_holm: the same corrected for the number of comparisons of "
-        "the log and measure (Holm). not distinguishable does not show that there is no difference. better: the "
-        "run that wins more than half of the jobs in load deciles.",
-        f"""SELECT variant, base, measure, score_verdict, score_verdict_holm, score, score_low, score_high,
+        "base, minus the probability of the opposite. mean_difference: mean, AWRT or percentile of the variant "
+        "minus that of the base. low and high: 95 % confidence interval, over the log's weeks or over replicates. "
+        "verdict: by the interval of this pair alone; verdict_holm: the same corrected for the number of "
+        "comparisons of the study, log and measure (Holm). not distinguishable does not show that there is no "
+        "difference. better: the run that wins more than half of the jobs in load deciles.",
+        f"""SELECT study, variant, base, measure, score_verdict, score_verdict_holm, score, score_low, score_high,
     mean_verdict, mean_verdict_holm, mean_difference, mean_low, mean_high, better, basis, blocks,
     family_size AS comparisons, distance
 FROM comparisons
 WHERE (distance > 0 OR score_verdict <> '{EQUAL}' OR mean_verdict <> '{EQUAL}') AND {{pairs}} AND {_TOGETHER}
-ORDER BY variant, base, measure""",
+ORDER BY study, variant, base, measure""",
     ),
     "leaderboard": Table(
         "Schedulers by mean wait time",
@@ -357,10 +357,14 @@ class Scope:
         compared = f"{runs} UNION {together} WHERE recipe IN ({recipes}){schedulers}"
         swept = f"workload IN (SELECT recipe FROM sweeps WHERE source IN ({recipes}))"
         ours = f"workload IN ({recipes}) AND (scheduler IS NULL{schedulers.replace(' AND', ' OR', 1)})"
+        pairs = f"variant IN ({compared}) AND base IN ({compared})"
+        if self.study is not None:  # a database that was loaded without the study has other comparisons
+            mine_only = f"study = {quoted(self.study)}"
+            pairs += f" AND ({mine_only} OR NOT EXISTS (FROM comparisons WHERE {mine_only}))"
         conditions = {
             "runs": mine + schedulers,
             "workloads": mine,
-            "pairs": f"variant IN ({compared}) AND base IN ({compared})",
+            "pairs": pairs,
             "published": f"({ours} OR {swept})" if self.sweeps else f"({ours})",
             "trends": f"list_has_any([{recipes}], [workload || '+' || split_part(lower, '/', 1)])",
             "recipes": f"recipe IN ({recipes}){schedulers}",

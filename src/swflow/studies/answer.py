@@ -167,7 +167,9 @@ def variant_in_words(question: Question, variant: Variant) -> str:
         others = [
             f"the {TITLES[measure]} is {found.size} {word if 'slowdown' not in measure else _SIZES[decided]}"
             for measure, row in rows.items()
-            if measure != "mean_wait_time" and row["verdict"] == decided != main["verdict"] and (found := _percent(row))
+            if measure != "mean_wait_time"
+            and row["verdict_holm"] == decided != main["verdict_holm"]
+            and (found := _percent(row))
         ]
         said += [f"{_capital(listed(others))}."] if others else []
     said += [text for text in (_rare(question, variant, main), _left_alone(question, variant)) if text]
@@ -233,12 +235,16 @@ def _change_in_words(row: Row) -> str:
     unit = unit_of(row["base"], row["value"])
     values = f"{unit.number(row['value'])} instead of {unit.of(row['base'])}"
     found = _percent(row)
-    match row["verdict"]:
+    match row["verdict_holm"]:
         case verdicts.BETTER | verdicts.WORSE as decided:
             return f"the mean wait is {f'{found.size} {DIRECTIONS[decided]}: ' if found else ''}{values}."
         case verdicts.NOT_DISTINGUISHABLE:
             change = f", {found.signed}" if found else ""
-            return f"the mean wait is {values}{change}: not distinguishable."
+            after = " after the correction for the number of variants" * (row["verdict"] != row["verdict_holm"])
+            return f"the mean wait is {values}{change}: not distinguishable{after}."
+        case verdicts.DEPENDENT_WEEKS:
+            change = f", {found.signed}" if found else ""
+            return f"the mean wait is {values}{change}: cannot tell, because the weeks depend on each other."
         case verdicts.EQUAL:
             return f"the mean wait stays the same, {unit.of(row['base'])}."
     change = f" ({found.change})" if found else ""
@@ -249,9 +255,9 @@ def _change_in_words(row: Row) -> str:
 def _rare(question: Question, variant: Variant, row: Row) -> str:
     """Return how many jobs wait at all, and in how many weeks their mean wait changes, if that is worth knowing."""
     found = question.answer.waiting.get(variant.name)
-    if found is None or row["verdict"] == verdicts.EQUAL:
+    if found is None or row["verdict_holm"] == verdicts.EQUAL:
         return ""
-    if found.base_share >= RARE and row["verdict"] != verdicts.NOT_DISTINGUISHABLE:
+    if found.base_share >= RARE and row["verdict_holm"] not in (verdicts.NOT_DISTINGUISHABLE, verdicts.DEPENDENT_WEEKS):
         return ""
     rare = "Waits are rare: " * (found.base_share < RARE)
     return (
@@ -347,9 +353,9 @@ def _label(measure: str, unit: Unit) -> str:
 
 def _change(row: Row, unit: Unit) -> list[str]:
     """Return the change of a value, its interval and the verdict."""
-    if row["verdict"] == BASE:
+    if row["verdict_holm"] == BASE:
         return ["", "", "now"]
-    found, word = _percent(row), WORDS.get(row["verdict"], row["verdict"])
+    found, word = _percent(row), WORDS.get(row["verdict_holm"], row["verdict_holm"])
     return [found.change, found.interval, word] if found else [unit.number(row["difference"]), "", word]
 
 
@@ -379,7 +385,7 @@ def _other_measures(question: Question) -> Table:
         cells = []
         for measure, unit in units.items():
             row, change = rows[measure], _percent(rows[measure])
-            is_base = row["verdict"] == BASE
+            is_base = row["verdict_holm"] == BASE
             cells.append(unit.number(row["value"]) + ("" if is_base or not change else f" ({change.change})"))
         found.append([rows["awrt"]["variant"], *cells])
     columns = ["", *(_label(measure, unit) for measure, unit in units.items())]
@@ -620,10 +626,10 @@ def next_steps(question: Question) -> list[str]:
             f"--processors {change}"
         )
     waits = question.answer.table.filter(pl.col("measure") == "mean_wait_time")
-    found = set(waits["verdict"])
+    found = set(waits["verdict_holm"])
     if verdicts.TOO_FEW_WEEKS in found:
         steps.append(f"Take a log of more weeks: intervals need at least {FEWEST_WEEKS}.")
-    elif verdicts.NOT_DISTINGUISHABLE in found:
+    elif found & {verdicts.NOT_DISTINGUISHABLE, verdicts.DEPENDENT_WEEKS}:
         weeks = int(waits["weeks"].max() or 0)  # type: ignore[arg-type]
         steps.append(f"Take a longer log, or ask for a larger change: {weeks} weeks do not decide every comparison.")
     if not steps:
@@ -739,7 +745,7 @@ def write_answer(
 
 
 #: The columns of a row that depend on the measure.
-_OF_MEASURE = ("value", "base", "difference", "low", "high", "weeks", "verdict")
+_OF_MEASURE = ("value", "base", "difference", "low", "high", "weeks", "verdict", "verdict_holm")
 
 
 def as_json(question: Question) -> str:
@@ -753,7 +759,7 @@ def as_json(question: Question) -> str:
         groups = answer.groups.filter(pl.col("variant") == variant.name).select("by", "name", "jobs", "value", "base")
         variants.append({
             "variant": variant.name,
-            "sentence": None if main["verdict"] == BASE else variant_in_words(question, variant),
+            "sentence": None if main["verdict_holm"] == BASE else variant_in_words(question, variant),
             "scheduler": {"name": variant.scheduler, "options": dict(variant.options)},
             "processors": main["processors"], "resources": _units(main), "utilization": main["utilization"],
             "measures": {

@@ -9,6 +9,7 @@ import polars as pl
 
 from swflow.analysis.fidelity import Trust, fidelity, trust_of
 from swflow.analysis.intervals import difference_of
+from swflow.analysis.multiple_testing import corrected, holm
 from swflow.analysis.resampling import Resampled, by_weeks, statistic
 from swflow.errors import SwflowError, UnsupportedError, suggest
 from swflow.jobs.table import Workload, sort_jobs
@@ -33,7 +34,8 @@ class Row(TypedDict):
     A row of `Answer.table`.
 
     ``resources`` are the machine's units besides processors, such as ``gpus=24``; ``trust`` is one of
-    `swflow.analysis.fidelity.Trust`.
+    `swflow.analysis.fidelity.Trust`. ``verdict`` is that of this variant alone; ``verdict_holm`` is
+    corrected for the variants of the answer, by Holm's method for each measure.
     """
 
     variant: str
@@ -52,7 +54,9 @@ class Row(TypedDict):
     high: float | None
     weeks: int
     freedom: float | None
+    p: float | None
     verdict: str
+    verdict_holm: str
     utilization: float | None
     trust: str
 
@@ -221,11 +225,21 @@ def ask(
                 "value": found.statistics[measure].value, "base": base.statistics[measure].value,
                 "difference": difference.value, "low": low, "high": high, "weeks": difference.blocks,
                 "freedom": None if low is None else difference.freedom,
-                "verdict": BASE if found is base else difference.verdict(),
+                "p": None if found is base else difference.p,
+                "verdict": BASE if found is base else difference.verdict(), "verdict_holm": BASE,
                 "utilization": result.metrics["utilization"], "trust": trust,
             })  # fmt: skip
+    _correct(rows)
     table = pl.DataFrame(rows, COLUMNS, orient="row")
     return Answer(table, likeness, left_out, tuple(uneven), pl.concat(groups), waiting, skipped, trust, divided)
+
+
+def _correct(rows: Sequence[Row]) -> None:
+    """Fill in the verdicts that are corrected for the number of variants, measure by measure."""
+    for measure in MEASURES:
+        family = [row for row in rows if row["measure"] == measure and row["verdict"] != BASE]
+        for row, p in zip(family, holm([row["p"] for row in family]), strict=True):
+            row["verdict_holm"] = corrected(row["verdict"], p)
 
 
 #: The name of the recorded schedule in `Answer.groups`.

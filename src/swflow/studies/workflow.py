@@ -17,6 +17,7 @@ from swflow.log.catalogue import Log, default_catalogue, is_at_hand, load_catalo
 from swflow.names import PARENT, log_of, parent_of, replicate_of, split_step, steps_of, with_parents
 from swflow.scheduling.options import LOG
 from swflow.scheduling.scheduler import Scheduler
+from swflow.studies.asked import asked_pairs, check_questions
 from swflow.studies.plan import (
     Config,
     check_conditions,
@@ -85,6 +86,7 @@ def read_config(config: dict[str, Any], schema: str | os.PathLike[str]) -> dict[
         raise SwflowError(explain(error))
     full = with_titles(with_kept(config))
     check_schedulers(full)
+    check_questions(full)
     check_conditions(full)
     return full
 
@@ -538,7 +540,9 @@ class Workflow:
         """The file with the files to load."""
         compared = {name: one["runs"] for name, one in self.drawn.items() if one["kind"] == "difference"}
         reached = str(REACHED) if self.unsure else None
-        return plan_file("load", {"files": self.loaded_files(), "reached": reached, "compared": compared})
+        asked = {study: asked_pairs(self.config, study) for study in self.config["studies"]}
+        files = self.loaded_files()
+        return plan_file("load", {"files": files, "reached": reached, "compared": compared, "asked": asked})
 
     # -- results of former configs
 
