@@ -234,6 +234,8 @@ def test_equal_runs_have_no_interval_and_few_weeks_none_either():
     for found in estimates(run, run):
         assert found.equal and found.interval == (None, None) and found.p is None
         assert multiple_testing.columns_of("score", found)["score_verdict"] == "equal"
+    single = run.filter(pl.col("submit_time") < WEEK)
+    assert intervals.difference_of(*[resampling.mean_of(single, "wait_time")] * 2).verdict() == "equal"
     few = estimates(run_of(generator, weeks=7), run_of(generator, weeks=7))[1]
     assert few.interval == (None, None)
     assert multiple_testing.columns_of("mean", few)["mean_verdict"] == "cannot tell: too few weeks"

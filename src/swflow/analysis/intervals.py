@@ -122,7 +122,8 @@ def difference_of(variant: Resampled, base: Resampled) -> Estimate:
     equal = math.isnan(variant.value) and math.isnan(base.value)
     if not equal and np.array_equal(variant.weeks, base.weeks):
         rounding = _ROUNDING * max(abs(variant.value), abs(base.value))
-        equal = abs(value) <= rounding and bool((np.abs(one - other) <= rounding).all())
+        without_jobs = np.isnan(one) & np.isnan(other)  # nothing is left without the only week
+        equal = abs(value) <= rounding and bool(((np.abs(one - other) <= rounding) | without_jobs).all())
     is_ratio = all(run.value > 0 and bool((rest > 0).all()) for run, rest in ((variant, one), (base, other)))
     without = np.log(one / other) if is_ratio else one - other
     return _estimate(0.0 if equal else value, without, weeks, equal, base.value, is_ratio)
