@@ -23,7 +23,7 @@ RECORDS: dict[str, str] = {
 
 _LINE = re.compile(r"(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d)(?:\.\d+)?;(\w);([^;]*);(.*)", re.DOTALL)
 _KEY = re.compile(r"(?:^|\s)([A-Za-z_][\w.]*)=")
-_PLACE = re.compile(r"[^/+]+/(?P<place>[\d,\-]+)(?:\*(?P<times>\d+))?")
+_PLACE = re.compile(r"(?P<place>[\d,\-]+)(?:\*(?P<times>\d+))?(?![\w.*])")
 
 
 def import_pbs(path: str, site: Site) -> ImportedLog:
@@ -91,7 +91,8 @@ _NUMBERS = ("line", "allocated_processors", "requested_processors", "nodes", "ex
 def _raw(values: Mapping[str, str]) -> dict[str, str | int | None]:
     """Return the used values of one record."""
     hosts = values.get("exec_host", "")
-    places = [_count_places(match) for match in _PLACE.finditer(hosts)]
+    nodes = [(parts[-2], _PLACE.match(parts[-1])) for parts in _on_nodes(hosts)]
+    places = [_count_places(match) for _, match in nodes]
     is_readable = None not in places
     odd = [] if is_readable else ["exec_host"]
     odd += [key for key, pattern in _COUNTED.items() if key in values and not pattern.fullmatch(values[key])]
@@ -108,7 +109,7 @@ def _raw(values: Mapping[str, str]) -> dict[str, str | int | None]:
         "allocated_processors": _bounded(sum(filter(None, places)) or used if is_readable else used),
         "requested_processors": _bounded(_requested(values)),
         "unreadable": ", ".join(odd) or None,
-        "nodes": len({match[0].partition("/")[0] for match in _PLACE.finditer(hosts)}) or None,
+        "nodes": len({node for node, _ in nodes}) or None,
         "exit": _whole(values.get("Exit_status")),
         # Torque states them with the nodes.
         "gpus": _bounded(
@@ -143,8 +144,17 @@ def _whole(text: str | None) -> int | None:
     return int(text) if text is not None and re.fullmatch(r"-?[0-9]{1,15}", text) else None
 
 
-def _count_places(match: re.Match[str]) -> int | None:
+def _on_nodes(hosts: str) -> Iterator[list[str]]:
+    """Yield the parts of ``exec_host``, such as ``n1/0-7``, split at the slashes; without those that have none."""
+    for part in hosts.split("+"):
+        if "/" in part:
+            yield part.split("/")
+
+
+def _count_places(match: re.Match[str] | None) -> int | None:
     """Count processors of ``node/0``, ``node/0-7``, ``node/1,3`` (Torque) and ``node/0*8`` (PBS); None: unreadable."""
+    if match is None:
+        return None
     if match["times"]:
         return _whole(match["times"])
     count = 0
@@ -192,7 +202,7 @@ def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
     """Convert text to numbers, and drop records without times."""
     for name in ("submit", "eligible", "start", "end"):
         clock = table[name].str.to_datetime("%m/%d/%Y %H:%M:%S", strict=False, time_unit="ms")
-        plain = table.select(numbers(pl.col(name))).to_series()
+        plain = table.select(numbers(pl.col(name), 1e18)).to_series()  # `make_log` checks their range
         moments = plain.fill_null(unix_seconds(clock, site.time_zone)[0])
         tally.unreadable(table, name, pl.col(name), moments)
         table = table.with_columns(moments.alias(name))

@@ -28,7 +28,7 @@ from swflow.log.importers.records import (
     unix_seconds,
 )
 from swflow.log.recognise import OTHER_NAMES, USED, is_jobcomp
-from swflow.values import LATEST, MOST_PROCESSORS
+from swflow.values import MOST_PROCESSORS
 
 #: The columns that the documentation recommends.
 RECOMMENDED = (
@@ -350,13 +350,17 @@ def _timed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
     )
 
 
+#: The largest number that is taken for a time; `make_log` names those that are beyond the calendar.
+_ANY_TIME = 1e18
+
+
 def _moments(table: pl.DataFrame, name: str, site: Site) -> tuple[pl.Series, pl.Series, pl.Series]:
     """Return a column of times as text, and as Unix seconds: the first and the last that the clock can mean."""
     text = table.select(_filled(name)).to_series()
     clock = text.str.to_datetime("%Y-%m-%dT%H:%M:%S", strict=False, time_unit="ms")
     if clock.null_count() > text.null_count():
         clock = clock.fill_null(text.str.to_datetime("%Y-%m-%dT%H:%M", strict=False, time_unit="ms"))
-    plain = text.to_frame("text").select(numbers(pl.col("text"), LATEST)).to_series()
+    plain = text.to_frame("text").select(numbers(pl.col("text"), _ANY_TIME)).to_series()
     first, second = (times.fill_null(plain) for times in unix_seconds(clock, site.time_zone))
     return text, first, second
 
