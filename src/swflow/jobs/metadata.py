@@ -79,10 +79,12 @@ def _history(value: Any, where: str) -> None:
     for place, entry in enumerate(_list(value, where), 1):
         at = f"{where}: entry {place}"
         text(_mapping(entry, at).get("stage"), f"{at}: stage")
+        is_read = entry["stage"] in ("import", "clean")  # its counts are printed
         for key in ("read", "kept"):
-            if key in entry:
-                whole_number(entry[key], f"{at}: {key}")
-        _counts(entry.get("removed", {}), f"{at}: removed")
+            if key in entry or is_read:
+                whole_number(entry.get(key), f"{at}: {key}")
+        if "removed" in entry or is_read:
+            _counts(entry.get("removed"), f"{at}: removed")
         _counts(entry.get("notes") or {}, f"{at}: notes")
         for key in ("machine_from", "format", "source", "model"):
             if entry.get(key) is not None:
