@@ -1,4 +1,4 @@
-"""A number that cannot be read is unknown, and the import says so; damaged lines take linear time."""
+"""A number that cannot be read is unknown, and the import states it; damaged lines take linear time."""
 
 import time
 from pathlib import Path

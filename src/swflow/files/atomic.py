@@ -207,7 +207,7 @@ def create_once(path: str | os.PathLike[str], text: str) -> bool:
 
 
 def _move_once(source: Path, target: Path) -> None:
-    """Rename a file; raise `FileExistsError` if the target exists. A folder beside it keeps other processes out."""
+    """Rename a file; raise `FileExistsError` if the target exists. A folder next to it excludes other processes."""
     lock = target.with_name(f".{target.name[-200:]}.lock")
     deadline = time.monotonic() + _LONGEST_LOCK
     while True:

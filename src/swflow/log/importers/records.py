@@ -242,7 +242,7 @@ def _in_range(records: pl.DataFrame, tally: Tally) -> pl.DataFrame:
         if name in ("submit", "start", "end"):
             is_milliseconds = pl.col(name).is_between(LATEST, MOST_MILLISECONDS, closed="right")
             records = tally.drop(records, f"{name} after the year 9999 (milliseconds?)", is_milliseconds)
-            records = tally.drop(records, f"{name} that is no time before the year 10000", beyond[name])
+            records = tally.drop(records, f"{name} other than a time before the year 10000", beyond[name])
             continue
         tally.note(records, f"{name} that is not finite, or above {_LARGEST[name]:.4g} (left out)", beyond[name])
         records = records.with_columns(pl.when(~beyond[name]).then(name).alias(name))

@@ -118,7 +118,7 @@ def resource(text: pl.Expr, name: str) -> pl.Expr:
 
 def has_odd_amounts(text: pl.Expr) -> pl.Expr:
     """
-    Return whether a list of trackable resources has an amount that is no number, or one that no machine has.
+    Return whether a list of trackable resources has an amount other than a number, or one that no machine has.
 
     Memory has units and is not considered.
 

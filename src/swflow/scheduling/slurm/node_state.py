@@ -68,7 +68,7 @@ class Search(NamedTuple):
 
 
 class Cycle(NamedTuple):
-    """The table of a backfill cycle, and what the cycle knows of the jobs that it still tests."""
+    """The table of a backfill cycle, and the state of the jobs that it still tests."""
 
     slots: np.ndarray  # the table of a cycle
     failures: np.ndarray  # the last failures in each slot
