@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from swflow.analysis.heatmap import ABOVE_1
+from swflow.analysis.saturation import is_saturated
 from swflow.errors import SwflowError
 from swflow.files.tables import MOST_AT_ONCE
 from swflow.jobs.busy import use_of
@@ -24,12 +25,12 @@ CORRELATED = ("slowdown", "response_time", "wait_time")
 #: All metrics of a run in the order of display; `swflow.analysis.fairness.fairness_indices` computes the last two.
 #: Counts are integers.
 METRICS = (
-    "jobs", "makespan", "utilization", "last_end", "utilization_to_last_end",
+    "jobs", "offered_load", "saturated", "makespan", "utilization", "last_end", "utilization_to_last_end",
     *(f"{prefix}_{measure}" for measure in MEASURES for prefix in ("mean", "median", "p95")),
     "awrt", "awwt", "squashed_area", "killed", "penalized_percent", "penalized_share_percent",
     "p95_wait_time_unkilled", "p95_bounded_slowdown_60_unkilled", "jain_wait_time", "gini_wait_time",
 )  # fmt: skip
-COUNTS = ("jobs", "killed")
+COUNTS = ("jobs", "saturated", "killed")
 
 DAY = 86400.0
 
@@ -109,9 +110,12 @@ def metrics(outcomes: pl.DataFrame | pl.LazyFrame, machine: int) -> dict[str, fl
     Returns
     -------
     dict
-        ``jobs``; ``makespan`` (last end - first submit, s); ``utilization`` (squashed area over machine
-        times makespan); ``last_end`` (the end of the last job on the log's clock, s, which is the makespan of Ernemann
-        et al.) and ``utilization_to_last_end`` (squashed area over machine times this, None unless it is positive);
+        ``jobs``; ``offered_load`` (processors times run time of all jobs over machine times the time from the first
+        to the last submission, None if this is 0); ``saturated`` (1 if the queue grows over the log, else 0, by
+        `swflow.analysis.saturation.is_saturated`); ``makespan`` (last end - first submit, s); ``utilization``
+        (squashed area over machine times makespan); ``last_end`` (the end of the last job on the log's clock, s, which
+        is the makespan of Ernemann et al.) and ``utilization_to_last_end`` (squashed area over machine times this,
+        None unless it is positive);
         ``mean_``, ``median_`` and ``p95_`` (95th percentile, linearly interpolated) of `MEASURES`;
         ``awrt`` and ``awwt`` (response and wait time weighted by processors times run time, s); ``squashed_area``
         (processor-seconds); ``killed`` (jobs); ``penalized_percent`` (mean over jobs of penalty time in
@@ -144,6 +148,7 @@ def metrics(outcomes: pl.DataFrame | pl.LazyFrame, machine: int) -> dict[str, fl
     area = pl.col("processors") * pl.col("run_time")
     last_end = pl.col("end_time").max()
     makespan = last_end - pl.col("submit_time").min()
+    span = pl.col("submit_time").max() - pl.col("submit_time").min()
     without_penalty = pl.col("run_time") - pl.col("penalty_time")
     penalized = (100 * pl.col("penalty_time") / without_penalty).filter(without_penalty > 0)
     share = (100 * pl.col("penalty_time") / pl.col("run_time")).filter(pl.col("run_time") > 0)
@@ -152,6 +157,7 @@ def metrics(outcomes: pl.DataFrame | pl.LazyFrame, machine: int) -> dict[str, fl
     jobs = whole.select(pl.len()).collect(engine="in-memory").item()
     figures = [
         pl.len().alias("jobs"),
+        pl.when(span > 0).then(area.sum() / (machine * span)).alias("offered_load"),
         makespan.alias("makespan"),
         (area.sum() / (machine * makespan)).alias("utilization"),
         last_end.alias("last_end"),
@@ -172,6 +178,11 @@ def metrics(outcomes: pl.DataFrame | pl.LazyFrame, machine: int) -> dict[str, fl
     def column(values: pl.Expr) -> pl.Series:
         return whole.select(values).collect(engine="in-memory").to_series()
 
+    times = (
+        column(values.cast(pl.Float64)).to_numpy() for values in (pl.col("submit_time"), pl.col("start_time"), area)
+    )
+    saturated = is_saturated(*times)
+    row["saturated"] = None if saturated is None else int(saturated)
     for measure in MEASURES:
         values = column(pl.col(measure))
         row[f"mean_{measure}"], row[f"median_{measure}"] = values.mean(), values.median()

@@ -4,10 +4,12 @@
 BETTER, WORSE, NOT_DISTINGUISHABLE = "variant is better", "base is better", "not distinguishable"
 EQUAL = "equal"
 
-#: The verdicts without an answer, with the reason: too few weeks for an interval, or an interval that contains 0 over
-#: weeks that depend on each other for as long as the log lasts, so that it is very wide.
+#: The verdicts without an answer, with the reason: too few weeks for an interval; an interval that contains 0 over
+#: weeks that depend on each other for as long as the log lasts, so that it is very wide; or a run that would be better,
+#: but whose queue grows over the log, so that its waits depend on the length of the log.
 TOO_FEW_WEEKS, DEPENDENT_WEEKS = "cannot tell: too few weeks", "cannot tell: dependent weeks"
-CANNOT_TELL = (TOO_FEW_WEEKS, DEPENDENT_WEEKS)
+SATURATED = "cannot tell: saturated"
+CANNOT_TELL = (TOO_FEW_WEEKS, DEPENDENT_WEEKS, SATURATED)
 
 
 def better(value: float, smaller_is_better: bool) -> str:
@@ -22,3 +24,17 @@ def better(value: float, smaller_is_better: bool) -> str:
     if value == 0:
         return NOT_DISTINGUISHABLE
     return BETTER if (value < 0) == smaller_is_better else WORSE
+
+
+def without_saturated_winner(verdict: str, variant: float | None, base: float | None) -> str:
+    """
+    Return the verdict, or ``cannot tell: saturated`` if the better run is saturated.
+
+    ``variant`` and ``base`` are the metric ``saturated`` of the two runs.
+
+    Examples
+    --------
+    >>> without_saturated_winner("variant is better", 1, 0), without_saturated_winner("variant is better", 0, 1)
+    ('cannot tell: saturated', 'variant is better')
+    """
+    return SATURATED if {BETTER: variant, WORSE: base}.get(verdict) else verdict

@@ -15,6 +15,7 @@ from swflow.analysis.intervals import difference_of, difference_over_replicates,
 from swflow.analysis.metrics import Middle
 from swflow.analysis.multiple_testing import columns_of, correct, family_of
 from swflow.analysis.resampling import Distribution, Resampled, Weeks, by_weeks, distribution_of, statistic
+from swflow.analysis.verdicts import SATURATED, without_saturated_winner
 from swflow.database.inputs import Run
 from swflow.database.schema import Pair, Rows
 from swflow.files import tables
@@ -91,7 +92,7 @@ def compare_runs(pairs: Sequence[tuple[Run, Run]]) -> Rows:
             one, other = measured[variant.run], measured[base.run]
             difference = difference_of(one.statistic, other.statistic)
             same = variant.workload == base.workload
-            rows.append({
+            row = {
                 "workload": variant.workload if same else log_of(variant.workload),
                 "measure": measure,
                 "variant": variant.run,
@@ -103,8 +104,19 @@ def compare_runs(pairs: Sequence[tuple[Run, Run]]) -> Rows:
                 "base_mean": _finite(other.statistic.value),
                 "mean_difference": _finite(difference.value),
                 **columns_of("mean", difference),
-            })  # fmt: skip
+            }  # fmt: skip
+            saturated = (run.notes["metrics"].get("saturated") for run in (variant, base))
+            _forbid_saturated_winner(row, *saturated)
+            rows.append(row)
     return rows
+
+
+def _forbid_saturated_winner(row: dict[str, Any], variant: float | None, base: float | None) -> None:
+    """Change the verdicts of a row for which a saturated run is better."""
+    for name in ("score", "mean"):
+        if row[f"{name}_verdict"] is not None:
+            verdict = without_saturated_winner(row[f"{name}_verdict"], variant, base)
+            row[f"{name}_verdict"] = row[f"{name}_verdict_holm"] = verdict
 
 
 def _weeks(run: Run, measures: Iterable[str]) -> Weeks:
@@ -206,4 +218,6 @@ def _compared_by_replicates(rows: Sequence[dict[str, Any]]) -> tuple[Rows, list[
             | {"mean_difference": _finite(mean.value), **columns_of("mean", mean)}
             | {"family": family_of(some[0]["study"], log_of(workload), measure, None, True)}
         )
+        is_saturated = any(row["mean_verdict"] == SATURATED for row in some)
+        _forbid_saturated_winner(varying[-1], is_saturated, is_saturated)
     return varying, constant

@@ -25,6 +25,7 @@ from swflow.log.imported import is_log_table, names_in, names_of_jobs
 from swflow.names import recipe_of, replicate_of
 from swflow.scheduling.scheduler import LOG
 from swflow.workload.clean import open_workload
+from swflow.workload.offered_load import offered_load
 
 
 class Examined(NamedTuple):
@@ -103,6 +104,7 @@ def _workload_row(name: str, workload: Workload) -> dict[str, object]:
         "replicate": replicate_of(name),
         "steps": workload.steps,
         "jobs": jobs.height,
+        "offered_load": offered_load(workload),
         "processors": machine.processors,
         "nodes": machine.nodes,
         "processors_per_node": machine.processors_per_node,

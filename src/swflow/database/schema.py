@@ -18,7 +18,7 @@ _BUBBLES = """run VARCHAR, measure VARCHAR, filtered BOOLEAN, decile BIGINT, mea
 #: The tables, in the order in which they are filled. ``jobs`` can have more columns, which steps add.
 TABLES: dict[str, str] = {
     "workloads": """workload VARCHAR PRIMARY KEY, log VARCHAR, recipe VARCHAR, replicate BIGINT, steps VARCHAR[],
-        jobs BIGINT, processors BIGINT,
+        jobs BIGINT, offered_load DOUBLE, processors BIGINT,
         nodes BIGINT, processors_per_node BIGINT, capacities JSON, first_submit_time DOUBLE, last_submit_time DOUBLE,
         unix_start_time BIGINT, time_zone VARCHAR, computer VARCHAR, installation VARCHAR, acknowledge VARCHAR""",
     "removals": "workload VARCHAR, position INTEGER, stage VARCHAR, reason VARCHAR, jobs BIGINT",
@@ -107,7 +107,8 @@ FIGURES = """
             FROM metrics WHERE metrics.workload = sweeps.workload AND metrics.scheduler = sweeps.scheduler)
     )
     SELECT workload, scheduler, name AS figure, value FROM (
-        UNPIVOT (SELECT * REPLACE (jobs::DOUBLE AS jobs, killed::DOUBLE AS killed) FROM measured)
+        UNPIVOT (SELECT * REPLACE (
+            jobs::DOUBLE AS jobs, killed::DOUBLE AS killed, saturated::DOUBLE AS saturated) FROM measured)
         ON COLUMNS(* EXCLUDE (workload, scheduler)))
     UNION ALL
     SELECT workload, scheduler, 'spearman_' || measure, spearman FROM correlations JOIN runs USING (run)

@@ -14,6 +14,7 @@ from swflow.analysis.verdicts import (
     DEPENDENT_WEEKS,
     EQUAL,
     NOT_DISTINGUISHABLE,
+    SATURATED,
     TOO_FEW_WEEKS,
     WORSE,
 )
@@ -320,6 +321,7 @@ _WITHOUT_DIFFERENCE = {
     NOT_DISTINGUISHABLE: "are not distinguishable",
     TOO_FEW_WEEKS: "cannot be distinguished over so few weeks",
     DEPENDENT_WEEKS: "cannot be distinguished because the weeks depend on each other",
+    SATURATED: "cannot be compared because a queue grows over the whole log",
     NOT_TESTED: "are not tested",
 }
 
@@ -486,7 +488,7 @@ def ranking(tables: Mapping[str, Sequence[Ranked]]) -> list[str]:
             continue
         same, unknown = (
             sum(row.verdict in words for row in others)
-            for words in ((NOT_DISTINGUISHABLE, DEPENDENT_WEEKS, EQUAL), (TOO_FEW_WEEKS,))
+            for words in ((NOT_DISTINGUISHABLE, DEPENDENT_WEEKS, SATURATED, EQUAL), (TOO_FEW_WEEKS,))
         )
         told = f", but is not distinguishable from {_of_others(same, len(others))}" if same else ""
         if unknown:

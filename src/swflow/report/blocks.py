@@ -7,7 +7,7 @@ from typing import Any
 from swflow.analysis.heatmap import HEATMAP_MEASURES
 from swflow.analysis.intervals import over_replicates
 from swflow.analysis.long_run import student
-from swflow.analysis.verdicts import DEPENDENT_WEEKS, EQUAL, NOT_DISTINGUISHABLE, TOO_FEW_WEEKS
+from swflow.analysis.verdicts import CANNOT_TELL, EQUAL, NOT_DISTINGUISHABLE
 from swflow.figures.runs import short_names
 from swflow.names import log_of
 from swflow.report.plan import Study
@@ -23,7 +23,7 @@ MOST_COMPARED = 12
 
 
 #: The styles of compared cells without a decided verdict.
-_MARKS = {TOO_FEW_WEEKS: "untested", DEPENDENT_WEEKS: "untested", EQUAL: "chance", NOT_DISTINGUISHABLE: "chance"}
+_MARKS = dict.fromkeys(CANNOT_TELL, "untested") | {EQUAL: "chance", NOT_DISTINGUISHABLE: "chance"}
 
 
 @dataclass
@@ -112,7 +112,7 @@ def compared(source: Source, runs: Sequence[dict[str, str]]) -> list[Block]:
         "The score is the probability that a job of the one has the better value than a job of the other, minus "
         "the probability of the opposite. In brackets and without a color: equal, or not distinguishable "
         "by intervals over the log's weeks, corrected for the number of comparisons (Holm). In italics with a "
-        "question mark: cannot tell, because there are too few weeks, or they depend on each other."
+        "question mark: cannot tell, for example because there are too few weeks."
         + (f" {more} further runs are left out." if more else ""),
         "names": short_names(shown),
         "measures": {measure: cells[measure] for measure in HEATMAP_MEASURES if measure in cells},

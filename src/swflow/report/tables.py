@@ -75,9 +75,11 @@ TABLES: dict[str, Table] = {
         "Metrics by run",
         "awrt and awwt are the response and the wait time weighted by processors times run time. The slowdown is "
         "response over run time; bounded, run times below 10 s count as 10 s. The makespan runs from the first "
-        "submission to the last end. peak_processors: the most that were busy at once. If a log records more than "
-        "the machine has, its utilization and load are not comparable with those of simulated runs.",
-        """SELECT workload, scheduler, jobs, utilization,
+        "submission to the last end. saturated: 1 if the queue grows over the log, so that waits depend on its "
+        "length; such a run is never called better. peak_processors: the most that were busy at once. "
+        "If a log records more than the machine has, its utilization and load are not comparable with those of "
+        "simulated runs.",
+        """SELECT workload, scheduler, jobs, offered_load, saturated, utilization,
     (SELECT peak_processors FROM runs WHERE runs.run = metrics.run) AS peak_processors,
     mean_wait_time, median_wait_time, p95_wait_time,
     mean_response_time, mean_slowdown, mean_bounded_slowdown, p95_bounded_slowdown, awrt, awwt,
@@ -100,11 +102,8 @@ WHERE {runs} ORDER BY workload, scheduler, metric""",
         "submission; the offered load is the processor-seconds of all jobs over those of the machine in that span, "
         "and empty if all jobs are submitted at once.",
         """SELECT workload, log, processors, nodes, jobs, last_submit_time - first_submit_time AS span_time,
-    area / nullif(processors * (last_submit_time - first_submit_time), 0) AS offered_load, steps
-FROM workloads JOIN (
-    SELECT workload, sum(processors * run_time) AS area FROM jobs WHERE {workloads} GROUP BY workload
-) USING (workload)
-ORDER BY workload""",
+    offered_load, steps
+FROM workloads WHERE {workloads} ORDER BY workload""",
     ),
     "cleaning": Table(
         "Removed jobs by reason",

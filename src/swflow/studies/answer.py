@@ -245,6 +245,9 @@ def _change_in_words(row: Row) -> str:
         case verdicts.DEPENDENT_WEEKS:
             change = f", {found.signed}" if found else ""
             return f"the mean wait is {values}{change}: cannot tell, because the weeks depend on each other."
+        case verdicts.SATURATED:
+            change = f", {found.signed}" if found else ""
+            return f"the mean wait is {values}{change}: cannot tell, because the queue grows over the whole log."
         case verdicts.EQUAL:
             return f"the mean wait stays the same, {unit.of(row['base'])}."
     change = f" ({found.change})" if found else ""

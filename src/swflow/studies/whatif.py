@@ -11,6 +11,7 @@ from swflow.analysis.fidelity import Trust, fidelity, trust_of
 from swflow.analysis.intervals import difference_of
 from swflow.analysis.multiple_testing import corrected, holm
 from swflow.analysis.resampling import Resampled, by_weeks, statistic
+from swflow.analysis.verdicts import without_saturated_winner
 from swflow.errors import SwflowError, UnsupportedError, suggest
 from swflow.jobs.table import Workload, sort_jobs
 from swflow.scheduling.eligibility import require_supported
@@ -226,7 +227,9 @@ def ask(
                 "difference": difference.value, "low": low, "high": high, "weeks": difference.blocks,
                 "freedom": None if low is None else difference.freedom,
                 "p": None if found is base else difference.p,
-                "verdict": BASE if found is base else difference.verdict(), "verdict_holm": BASE,
+                "verdict": BASE if found is base else without_saturated_winner(
+                    difference.verdict(), result.metrics.get("saturated"), base.saturated
+                ), "verdict_holm": BASE,
                 "utilization": result.metrics["utilization"], "trust": trust,
             })  # fmt: skip
     _correct(rows)
@@ -253,6 +256,7 @@ class _Result:
     weekly: pl.DataFrame
     statistics: dict[str, Resampled]
     groups: pl.DataFrame
+    saturated: float | None
 
     @classmethod
     def of(cls, workload: Workload, variant: Variant, result: Run, grouped: pl.DataFrame) -> "_Result":
@@ -263,7 +267,7 @@ class _Result:
         weekly = result.outcomes.drop("submit_time").join(recorded, on="job_id", how="left", maintain_order="left")
         weeks = by_weeks(weekly)
         statistics = {measure: statistic(weeks, measure) for measure in MEASURES}
-        return cls(weekly, statistics, cls.waits_of(weekly, grouped))
+        return cls(weekly, statistics, cls.waits_of(weekly, grouped), result.metrics.get("saturated"))
 
     @staticmethod
     def waits_of(outcomes: pl.DataFrame, grouped: pl.DataFrame) -> pl.DataFrame:
