@@ -1,5 +1,6 @@
 """Tests of the step `intensify`: changed and unchanged quantities, and errors."""
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -10,6 +11,7 @@ from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
+from swflow.workload.offered_load import offered_load
 from swflow.workload.steps.intensify import intensify
 
 
@@ -96,11 +98,31 @@ def test_a_load_beyond_the_shares_of_sizes_is_one_line():
 @pytest.mark.parametrize(
     ("options", "words"),
     [({"factor": 0}, "expected a number above 0"), ({"factor": float("inf")}, "expected a number above 0"),
-     ({"factor": 2, "by": "arrival"}, "did you mean 'arrivals'")],
+     ({"factor": 2, "by": "arrival"}, "did you mean 'arrivals'"), ({}, "expected either a factor or a load"),
+     ({"factor": 2, "load": 0.5}, "expected either a factor or a load"), ({"load": 0}, "expected a number above 0")],
 )  # fmt: skip
 def test_wrong_factors_are_one_line(options, words):
     with pytest.raises(SwflowError, match=words):
         intensify(workload(), **options)
+
+
+@pytest.mark.parametrize("by", ["arrivals", "run-times", "sizes"])
+def test_a_target_of_the_offered_load_is_reached(by):
+    generator = np.random.default_rng(1)
+    size = generator.integers(1, 9, 500)
+    jobs = pl.DataFrame({"job_id": range(500), "submit_time": np.sort(generator.uniform(0, 1e6, 500)),
+                         "run_time": generator.uniform(1, 5000, 500), "processors": size})  # fmt: skip
+    log = Workload(jobs.with_columns(estimate="run_time"), Machine.of(16), "A")
+    before = offered_load(log)
+    area = float((size * jobs["run_time"].to_numpy()).sum())
+    assert before == pytest.approx(area / (16 * float(jobs["submit_time"][-1] - jobs["submit_time"][0])))
+    for target in (0.9 * before, 1.1 * before):
+        made = intensify(log, by=by, load=target)
+        assert offered_load(made) == pytest.approx(target, rel=0.02 if by == "sizes" else 1e-9)
+        assert made.history[-1]["load"] == target
+    once = Workload(jobs.with_columns(submit_time=1.0, estimate="run_time"), log.machine, "A")
+    with pytest.raises(SwflowError, match="submitted at once"):
+        intensify(once, load=0.5)
 
 
 def test_the_command_writes_the_workload(log, tmp_path):

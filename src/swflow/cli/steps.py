@@ -335,22 +335,24 @@ def scale(
 def intensify(
     workload: Input,
     output: Output,
-    factor: Annotated[float, Option()],
+    factor: float | None = None,
     by: str = "arrivals",
+    load: float | None = None,
 ) -> None:
     """
-    Multiply the offered load of a workload by denser arrivals, longer run times or more large jobs.
+    Change the offered load of a workload by denser arrivals, longer run times or more large jobs.
 
     Times are not rounded. docs/how-to/design-an-evaluation.md describes the side effects.
 
-    Example: `swflow intensify kth.parquet -o kth+load-1.2.parquet --factor 1.2 --by arrivals`
+    Example: `swflow intensify kth.parquet -o kth+load-0.9.parquet --load 0.9`
 
     Options
     -------
     factor: Multiply the offered load by this factor.
     by: The quantity to change: arrivals, run-times, or sizes (the share of jobs above the median size).
+    load: Reach this offered load instead of multiplying by a factor.
     """
     from swflow.workload.clean import open_workload
     from swflow.workload.steps.intensify import intensify as multiply
 
-    save(multiply(open_workload(workload), factor, by=by), output)
+    save(multiply(open_workload(workload), factor, by=by, load=load), output)

@@ -7,6 +7,7 @@ import polars as pl
 
 from swflow.errors import SwflowError, suggest
 from swflow.jobs.table import Workload, require_known
+from swflow.workload.offered_load import offered_load
 
 #: What can be changed; see `intensify`.
 CHANGES = ("arrivals", "run-times", "sizes")
@@ -18,9 +19,11 @@ _LENGTHS = ("run_time", "average_cpu_time", "requested_time", "estimate")
 _KEPT = ("job_id", "submit_time", "preceding_job_id", "think_time", "depends_on", "eligible_after", "cancelled_after")
 
 
-def intensify(workload: Workload, factor: float, *, by: str = "arrivals") -> Workload:
+def intensify(
+    workload: Workload, factor: float | None = None, *, by: str = "arrivals", load: float | None = None
+) -> Workload:
     """
-    Multiply the offered load of a workload by a factor.
+    Multiply the offered load of a workload by a factor, or change it to a target.
 
     Parameters
     ----------
@@ -32,6 +35,8 @@ def intensify(workload: Workload, factor: float, *, by: str = "arrivals") -> Wor
         rounded. ``sizes`` raises the share of jobs that are larger than the median size: evenly spaced jobs up to the
         median are replaced by copies of larger ones, in their order, until the area of all jobs has grown by the
         factor. Below 1, larger jobs are replaced by others.
+    load : float
+        The offered load to reach, instead of a factor; see `swflow.workload.offered_load`.
 
     Returns
     -------
@@ -67,7 +72,14 @@ def intensify(workload: Workload, factor: float, *, by: str = "arrivals") -> Wor
     >>> jobs = jobs.with_columns(processors=pl.Series([1, 3]))
     >>> intensify(Workload(jobs, Machine.of(4), "tiny"), 12 / 7, by="sizes").jobs["processors"].to_list()
     [3, 3]
+    >>> intensify(Workload(jobs, Machine.of(4), "tiny"), load=0.5).jobs["submit_time"].to_list()
+    [100.0, 135.0]
     """
+    if (factor is None) == (load is None):
+        raise SwflowError("intensify: expected either a factor or a load")
+    if load is not None:
+        factor = _factor_for(workload, load)
+    assert factor is not None
     if not (factor > 0 and math.isfinite(factor)):
         raise SwflowError(f"intensify: factor: {factor}; expected a number above 0")
     if by not in CHANGES:
@@ -81,7 +93,20 @@ def intensify(workload: Workload, factor: float, *, by: str = "arrivals") -> Wor
     if "wait_time" in jobs.columns:
         table = table.with_columns(wait_time=pl.lit(None, jobs.schema["wait_time"]))
     entry = {"stage": "intensify", "factor": factor, "by": by, "read": jobs.height, "kept": jobs.height, "removed": {}}
+    entry |= {"load": load} if load is not None else {}
     return workload.with_jobs(table, entry | ({"replaced": replaced} if by == "sizes" else {}))
+
+
+def _factor_for(workload: Workload, load: float) -> float:
+    """Return the factor by which the offered load of a workload becomes ``load``."""
+    if not (load > 0 and math.isfinite(load)):
+        raise SwflowError(f"intensify: load: {load}; expected a number above 0")
+    name = workload.name
+    require_known(workload.jobs, ("processors", "run_time"), f"intensify: {name}", "; drop such jobs with clean")
+    offered = offered_load(workload)
+    if offered is None:
+        raise SwflowError(f"intensify: load: all jobs of {name} are submitted at once; expected several times")
+    return load / offered
 
 
 def _with_other_sizes(jobs: pl.DataFrame, factor: float) -> tuple[pl.DataFrame, int]:
