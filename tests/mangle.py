@@ -96,7 +96,8 @@ def _commands() -> list[Command]:
         *[Command(("export", "run.parquet", "--workload", "workload.parquet", "-o", f"out.{ending}"), ["run.parquet"],
                   f"out.{ending}") for ending in ("csv", "swf")],
         Command(("load", "run.parquet", "--database", "out.duckdb"), ["run.parquet"], "out.duckdb"),
-        Command(("conformance", "--policy", "fcfs", "--timeout", "1", "--command", "cat starts.txt"), ["starts.txt"], status=1),
+        Command(("conformance", "--policy", "fcfs", "--timeout", "1", "--command", "cat starts.txt"),
+                ["starts.txt"], status=1),
         *[Command(("simulate", "workload.parquet", "--backfill", "easy", option, "{number}", *made), ["number"],
                   "out.parquet", status=-1)
           for option in ("--processors", "--reservations", "--seed", "--max-queued")],
