@@ -98,7 +98,8 @@ def check_log(path: str | os.PathLike[str], processors: int | None = None) -> tu
     the size that the file states), and the number of jobs.
     """
     from swflow.log.imported import is_log_table, read_log
-    from swflow.workload.clean import GUESSED, machine_of, open_workload, prepared, within_limits_only
+    from swflow.workload.clean import GUESSED, machine_of, open_workload, prepared
+    from swflow.workload.removals import within_limits_only
 
     if Path(path).suffix == ".parquet" and not is_log_table(path):
         workload = open_workload(path, processors)

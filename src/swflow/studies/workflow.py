@@ -15,27 +15,29 @@ from swflow.files.atomic import file_digest, write_text
 from swflow.files.fingerprint import PACKAGE, fingerprint
 from swflow.log.catalogue import Log, default_catalogue, is_at_hand, load_catalogue, source_of
 from swflow.names import PARENT, log_of, parent_of, replicate_of, split_step, steps_of, with_parents
-from swflow.scheduling.options import LOG
+from swflow.scheduling.orders.vocabulary import LOG
 from swflow.scheduling.scheduler import Scheduler
 from swflow.studies.asked import asked_pairs, check_questions
 from swflow.studies.plan import (
-    Config,
     check_conditions,
     check_schedulers,
-    command_options,
     explain,
-    fit_name,
-    fit_options,
-    is_fitted,
     plan_studies,
     planned_replicates,
-    sources_behind,
-    step_options,
-    sweep_options,
     with_kept,
     with_titles,
 )
 from swflow.studies.runs import DIGEST
+from swflow.studies.step_options import (
+    Config,
+    command_options,
+    fit_name,
+    fit_options,
+    is_fitted,
+    sources_behind,
+    step_options,
+    sweep_options,
+)
 
 #: The config of the results, with its defaults: an output of the report.
 SETTINGS = Path("results/settings.json")
