@@ -16,6 +16,14 @@ from swflow.figures import read_plan
 from swflow.files.fingerprint import fingerprint
 from swflow.names import PARENT
 from swflow.scheduling.scheduler import Scheduler
+from swflow.studies.rule_options import (
+    forecast_options,
+    options_of_step,
+    replicate_options,
+    simulate_options,
+    step_code,
+    step_kind,
+)
 from swflow.studies.runs import read_simulations
 from swflow.studies.workflow import REACHED, SETTINGS, Workflow, read_config
 
@@ -156,11 +164,11 @@ def test_the_code_of_a_policy_is_a_part_of_the_plan_of_its_simulations(config):
 def test_a_step_and_its_replicates_share_options_and_inputs(config):
     plan, step = Workflow(config), SimpleNamespace(workload="A", step="draw")
     many = plan.replicates["A+draw"]
-    assert plan.options("step")(step) == plan.options("replicates", "A+draw")(NONE) == "--seed 1 --sigma clipped"
+    assert options_of_step(plan, step) == replicate_options(plan, "A+draw", NONE) == "--seed 1 --sigma clipped"
     assert many.inputs == ["results/workloads/A.parquet"] and plan.inputs(step) == []
-    assert plan.command("step")(step) == many.kind == "moldable"
+    assert step_kind(plan, step) == many.kind == "moldable"
     assert many.outputs == [f"results/workloads/A+draw@{number}.parquet" for number in (1, 2, 3)]
-    assert plan.code("step")(step) == fingerprint("moldable")
+    assert step_code(plan, step) == fingerprint("moldable")
 
 
 def test_replicates_of_a_model_draw_from_the_fit_of_their_own_parent(config):
@@ -175,7 +183,7 @@ def test_replicates_of_a_model_draw_from_the_fit_of_their_own_parent(config):
         workloads = [f"results/workloads/{parent}.parquet" for parent in parents]
         fits = [f"results/models/{parent}/song.json" for parent in parents]
         assert set(replicates.inputs) == {*workloads, *fits}
-        assert plan.options("replicates", recipe)(NONE) == f"--fitted results/models/{PARENT}/song.json --seed 1"
+        assert replicate_options(plan, recipe, NONE) == f"--fitted results/models/{PARENT}/song.json --seed 1"
 
 
 def test_figures_are_made_from_the_runs_that_they_show(config):
@@ -225,8 +233,8 @@ def test_every_config_of_the_project_is_read():
 
 
 def test_the_warm_up_of_the_config_reaches_the_simulation(config):
-    assert Workflow(config).options("simulate")(NONE) == ""
-    options = Workflow(config | {"warm_up": "30 days", "cool_down": "10 jobs"}).options("simulate")(NONE)
+    assert simulate_options(Workflow(config), NONE) == ""
+    options = simulate_options(Workflow(config | {"warm_up": "30 days", "cool_down": "10 jobs"}), NONE)
     assert options == "--cool-down '10 jobs' --warm-up '30 days'"
     del config["titles"]  # not a key of a config
     with pytest.raises(SwflowError, match="warm_up"):
@@ -280,7 +288,7 @@ def test_a_forecast_names_a_scheduler_of_the_config(config):
     forecast = [{"workloads": ["A"], "weeks": 2, "method": "simulation", "scheduler": "fcfs"}]
     study = config["studies"]["one"] | {"forecast": forecast}
     plan = Workflow(config | {"studies": {"one": study}})
-    options = plan.options("forecast")(SimpleNamespace(study="one", workload="A"))
+    options = forecast_options(plan, SimpleNamespace(study="one", workload="A"))
     assert options.startswith("--method simulation --weeks 2 --scheduler 'fcfs: {")
     forecast[0]["scheduler"] = "fsfc"
     with pytest.raises(SwflowError, match=r"forecast\[0\]: scheduler: unknown scheduler 'fsfc'"):

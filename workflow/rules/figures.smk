@@ -22,8 +22,8 @@ for figures in plan.figures:
         conda:
             ENVIRONMENT
         resources:
-            mem_mb=plan.memory(700, 0.1),
-            runtime=plan.minutes(5, 0.02),
+            mem_mb=memory(plan.catalogue, 700, 0.1),
+            runtime=minutes(plan.catalogue, 5, 0.02),
         params:
             group=figures.group,
             code=fingerprint("load", "figures"),

@@ -25,8 +25,8 @@ rule report:
     conda:
         ENVIRONMENT
     resources:
-        mem_mb=plan.memory(700, 0.4),
-        runtime=plan.minutes(5, 0.01),
+        mem_mb=memory(plan.catalogue, 700, 0.4),
+        runtime=minutes(plan.catalogue, 5, 0.01),
     params:
         code=fingerprint("report"),
     message:

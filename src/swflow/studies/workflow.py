@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 from swflow.errors import SwflowError
 from swflow.files.atomic import file_digest, write_text
-from swflow.files.fingerprint import PACKAGE, fingerprint
+from swflow.files.fingerprint import PACKAGE
 from swflow.log.catalogue import Log, default_catalogue, is_at_hand, load_catalogue, source_of
-from swflow.names import PARENT, log_of, parent_of, replicate_of, split_step, steps_of, with_parents
+from swflow.names import log_of, parent_of, replicate_of, split_step, steps_of, with_parents
 from swflow.scheduling.orders.vocabulary import LOG
 from swflow.scheduling.scheduler import Scheduler
 from swflow.studies.asked import asked_pairs, check_questions
@@ -30,13 +30,9 @@ from swflow.studies.plan import (
 from swflow.studies.runs import DIGEST
 from swflow.studies.step_options import (
     Config,
-    command_options,
     fit_name,
-    fit_options,
     is_fitted,
     sources_behind,
-    step_options,
-    sweep_options,
 )
 
 #: The config of the results, with its defaults: an output of the report.
@@ -46,18 +42,6 @@ VERDICTS = Path("results/verdicts")
 
 #: Figures that one job draws at most, unless a study has more of a log; a process needs a second before its first one.
 _DRAWN_TOGETHER = 3
-
-#: Memory (MB) of the Snakemake processes that start a batch job, and that start a job of a group within it.
-SNAKEMAKE = 500
-
-#: Memory (MB) for compiling kernels on a node without cached kernels.
-COMPILING = 600
-
-#: Size (MB) per job of a file derived from a log: at most 50 bytes in workloads of the archive.
-MB_PER_JOB = 6e-5
-
-#: Assumed number of jobs of a log whose catalogue entry does not state it.
-MANY_JOBS = 250_000
 
 
 def read_config(config: dict[str, Any], schema: str | os.PathLike[str]) -> dict[str, Any]:
@@ -225,7 +209,7 @@ class Workflow:
             if path is not None and not Path(path).is_file():
                 raise SwflowError(f"catalogue: {log}: path: {path}: no such file")
             for step in steps_of(workload):
-                file = self._content_of(step).get("file")
+                file = self.content_of(step).get("file")
                 if file is not None and not Path(file).is_file():
                     raise SwflowError(f"steps: {split_step(step)[0]}: file: {file}: no such file")
 
@@ -296,86 +280,6 @@ class Workflow:
 
     # -- jobs
 
-    # Snakemake runs a job again if its params change, but it does not record params that depend on its files. These
-    # methods therefore return functions of the wildcards.
-
-    def command(self, rule: str) -> Callable[[Any], str]:
-        """Return a function that returns the command of a job of a rule, if this depends on the config."""
-
-        def command(wildcards: Any) -> str:
-            match rule:
-                case "generate":
-                    return str(self.catalogue[wildcards.log].generate)
-                case "fit":
-                    return "memory" if wildcards.fit.startswith("memory-") else "model"
-                case "sweep":
-                    return sweep_options(wildcards.sweep, self.config)[0]
-            return str(self._content_of(wildcards.step)["kind"])
-
-        return command
-
-    def code(self, rule: str) -> Callable[[Any], str]:
-        """Return a function that returns the fingerprint of the command of a job."""
-        command, prefix = self.command(rule), "generate_" * (rule == "generate")
-        return lambda wildcards: fingerprint(prefix + command(wildcards))
-
-    def options(self, rule: str, recipe: str = "") -> Callable[[Any], str]:
-        """Return a function that returns the options of a job of a rule; ``recipe`` is that of its replicates."""
-
-        def options(wildcards: Any) -> str:
-            match rule:
-                case "fetch" if wildcards.log in self.own_logs:
-                    return command_options({"entry": _canonical(self.own_logs[wildcards.log])})
-                case "generate":
-                    log = self.catalogue[wildcards.log]
-                    size = {"processors": log.processors, "jobs": log.jobs, "seed": self.config["seed"]}
-                    return command_options(log.parameters | size)
-                case "clean":
-                    return self._options_of_clean(wildcards.log)
-                case "fit":
-                    fits = {fit_name(step): step for step in self.config["steps"].values() if is_fitted(step)}
-                    return command_options(fit_options(fits[wildcards.fit]))
-                case "step":
-                    return self._options_of_step(wildcards.step, wildcards.workload)
-                case "replicates":  # each is drawn from a fit of its own parent
-                    return self._options_of_step(recipe.rpartition("+")[2], PARENT)
-                case "simulate":
-                    return command_options({name: self.config[name] or None for name in ("warm_up", "cool_down")})
-                case "sweep":
-                    schedulers = self.sweeps[wildcards.workload, wildcards.sweep]
-                    return f"{sweep_options(wildcards.sweep, self.config)[1]} {self._named(schedulers, '=')}"
-                case "forecast":
-                    forecast = dict(self.forecasts[wildcards.study, wildcards.workload])
-                    named = self._named([forecast.pop("scheduler")], ": ") if "scheduler" in forecast else ""
-                    return f"{command_options(forecast)} {named}".strip()
-                case "whatif":
-                    whatif = dict(self.whatifs[wildcards.study, wildcards.workload])
-                    named = self._named(whatif.pop("schedulers"), ": ")
-                    return f"{command_options(whatif)} {named}"
-            return command_options({"catalogue": self.config["catalogue"]})
-
-        return options
-
-    def _options_of_clean(self, log: str) -> str:
-        """Return the options of ``clean``: machine and period from the catalogue, rules from the config."""
-        entry, source = self.catalogue[log], self.source(log)
-        settings = self.config["clean"] | source.clean | entry.clean
-        machine = {
-            "machine_processors": entry.processors or source.processors,
-            "machine_nodes": entry.nodes or source.nodes,
-            "from": entry.since,
-            "until": entry.until,
-        }
-        return command_options(settings | {"drop": settings["drop"] or ["none"]} | machine)
-
-    def _options_of_step(self, step: str, parent: str) -> str:
-        fitted, options = _fit_file(self._content_of(step), parent), step_options(step, self.config)
-        return f"--fitted {fitted} {options}" if fitted else options
-
-    def _named(self, names: Iterable[str], separator: str) -> str:
-        named = [f"{name}{separator}{_canonical(self.schedulers[name])}" for name in names]
-        return command_options({"scheduler": named})
-
     def inputs(self, wildcards: Any) -> list[str]:
         """Return the file of a log to clean, or what a step reads beside its workload: a fit, a file of demands."""
         if hasattr(wildcards, "step"):
@@ -384,15 +288,16 @@ class Workflow:
         return [str(log.path) if _is_imported(log) else f"results/logs/{log.name}.swf.gz"]
 
     def _step_files(self, step: str, parent: str) -> list[str]:
-        content = self._content_of(step)
-        return [str(file) for file in (_fit_file(content, parent), content.get("file")) if file]
+        content = self.content_of(step)
+        return [str(file) for file in (fit_file(content, parent), content.get("file")) if file]
 
     def _fit_of(self, workload: str) -> str:
         """Return the fitted model that the last step of a workload draws from; empty if there is none."""
         parent, _, step = workload.rpartition("+")
-        return _fit_file(self._content_of(step), parent) if parent else ""
+        return fit_file(self.content_of(step), parent) if parent else ""
 
-    def _content_of(self, step: str) -> Config:
+    def content_of(self, step: str) -> Config:
+        """Return the step of this name in the config."""
         content: Config = self.config["steps"][split_step(step)[0]]
         return content
 
@@ -402,7 +307,7 @@ class Workflow:
         inputs += [file for parent, step in made_from for file in self._step_files(step, parent)]
         step = made_from[0][1]
         return Replicates(
-            str(self._content_of(step)["kind"]),
+            str(self.content_of(step)["kind"]),
             list(dict.fromkeys(inputs)),
             [f"results/workloads/{name}.parquet" for name in names],
             [name for name in names if name in self.runs],
@@ -565,37 +470,6 @@ class Workflow:
         }
         return plan_file("keep", {"files": sorted(files)})
 
-    # -- resources
-
-    def size_mb(self, wildcards: Any, input: Iterable[str]) -> float:
-        """
-        Return the size (MB) of a job's input, estimated by the jobs of the log for files that do not exist yet.
-
-        A group of jobs is submitted before most of its files exist, and Snakemake omits resources that it cannot
-        evaluate from the memory and the time of the group.
-        """
-        name = getattr(wildcards, "workload", None) or getattr(wildcards, "log", None)
-        log = self.catalogue.get(log_of(name)) if name else None
-        jobs = (log and (log.jobs or source_of(log, self.catalogue).jobs)) or MANY_JOBS
-        size = 0.0
-        for path in map(Path, input):
-            files = [*path.iterdir()] if path.is_dir() else [path]
-            size += sum(file.stat().st_size / 1e6 if file.is_file() else jobs * MB_PER_JOB for file in files)
-        return size
-
-    def memory(self, base: float, per_mb: float) -> Callable[[Any, Any, int], int]:
-        """Return the memory (MB) of a job as a function: base plus a part per MB of input, times 1.5 per retry."""
-        own = SNAKEMAKE + base
-        return lambda wildcards, input, attempt: int(
-            (own + per_mb * self.size_mb(wildcards, input)) * 1.5 ** (attempt - 1)
-        )
-
-    def minutes(self, base: float, per_mb: float) -> Callable[[Any, Any, int], int]:
-        """Return the run time (minutes) of a job as a function: base plus a part per MB of input, doubled per retry."""
-        return lambda wildcards, input, attempt: int(
-            (base + per_mb * self.size_mb(wildcards, input)) * 2 ** (attempt - 1) + 1
-        )
-
 
 def figure_labels(file: str) -> dict[str, Any]:
     """
@@ -620,7 +494,7 @@ def _digest_of(run: str) -> str:
     return str(file.parent if file.parent.is_dir() and not file.is_file() else file)
 
 
-def _fit_file(content: Config, parent: str) -> str:
+def fit_file(content: Config, parent: str) -> str:
     """Return the fitted model that a step of the workload ``parent`` draws from; empty if there is none."""
     if not is_fitted(content):
         return ""
