@@ -23,7 +23,8 @@ import numpy as np
 import polars as pl
 
 from swflow.analysis.intervals import Estimate, difference_of
-from swflow.analysis.resampling import WEEK, by_weeks, mean_of, statistic
+from swflow.values import WEEK
+from swflow.analysis.resampling import by_weeks, mean_of, statistic
 from swflow.analysis.verdicts import BETTER, WORSE
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload, sort_jobs

@@ -11,7 +11,6 @@ import pytest
 import yaml
 
 from helpers.cli import call
-from swflow.analysis.resampling import WEEK
 from swflow.analysis.verdicts import BETTER, EQUAL, NOT_DISTINGUISHABLE, TOO_FEW_WEEKS, WORSE
 from swflow.database.load import load
 from swflow.files.query import query
@@ -28,6 +27,7 @@ from swflow.report.summaries import Ranked, WhatIf, ranking, what_if
 from swflow.studies.asked import asked_pairs
 from swflow.studies.plan import with_titles
 from swflow.studies.runs import simulate_all
+from swflow.values import WEEK
 
 ROOT = Path(__file__).parents[2]
 
