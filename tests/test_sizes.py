@@ -20,8 +20,6 @@ LARGER = {
     "log/importers/sacct.py: _typed",
     "scheduling/engine/fast_easy.py: _serve",
     "scheduling/options.py",
-    "studies/workflow.py",
-    "studies/workflow.py: Workflow",
 }
 
 

@@ -16,6 +16,7 @@ from swflow.figures import read_plan
 from swflow.files.fingerprint import fingerprint
 from swflow.names import PARENT
 from swflow.scheduling.scheduler import Scheduler
+from swflow.studies.figure_jobs import figure_jobs, files_to_keep, pictures, targets
 from swflow.studies.rule_options import (
     forecast_options,
     options_of_step,
@@ -77,7 +78,7 @@ def test_figures_of_a_log_whose_source_is_missing_are_left_out(tmp_path, monkeyp
     REACHED.parent.mkdir(parents=True)
     REACHED.write_text(json.dumps({"missing": {"B": "cannot be fetched"}, "reached": []}))
     plan.is_done = True
-    assert plan.pictures() == [f"results/figures/one/A-waits.{ending}" for ending in ("png", "svg", "json")]
+    assert pictures(plan) == [f"results/figures/one/A-waits.{ending}" for ending in ("png", "svg", "json")]
 
 
 @pytest.mark.parametrize("part", ["whatif", "forecast"])
@@ -96,7 +97,7 @@ def test_a_question_on_a_log_that_cannot_be_fetched_is_left_out(tmp_path, monkey
     REACHED.parent.mkdir(parents=True)
     REACHED.write_text(json.dumps({"missing": {"B": "cannot be fetched"}, "reached": []}))
     plan.is_done = True
-    files = {name for name in plan.loaded(NONE) + plan.targets(NONE) if "/one/" in name}
+    files = {name for name in plan.loaded(NONE) + targets(plan, NONE) if "/one/" in name}
     assert files and not [name for name in files if "/B." in name]
 
 
@@ -193,17 +194,17 @@ def test_figures_are_made_from_the_runs_that_they_show(config):
              "runs": [{"workloads": ["A"], "schedulers": ["easy", "fcfs"]}]}  # fmt: skip
     third = study | {"figures": ["bubbles"]}
     plan = Workflow(config | {"studies": {"one": study, "two": other, "three": third}})
-    drawn = {figures.group: list(read_plan(figures.plan)) for figures in plan.figures}
+    drawn = {figures.group: list(read_plan(figures.plan)) for figures in figure_jobs(plan)}
     assert sorted(drawn["two/A"]) == ["three/A-bubbles", "two/A-difference"]  # one process draws a few figures of a log
     plan = Workflow(config | {"studies": {"one": study, "two": other}})
-    shown = {figures.group: figures.shown(NONE) for figures in plan.figures}
+    shown = {figures.group: figures.shown(NONE) for figures in figure_jobs(plan)}
     runs = [f"{name}/{scheduler}" for name in ("A", "A+draw", "A+draw@1") for scheduler in plan.runs[name]]
     assert shown["one/A"] == sorted(f"results/runs/{run}.digest" for run in runs if run != "A/easy")
     own = [f"results/runs/A/{name}.digest" for name in ("easy", "fcfs")]
     assert shown["two/A"] == [*own, "results/verdicts/two/A-difference.json"]
     assert json.loads(Path(plan.to_load).read_text())["compared"] == {"two/A-difference": ["A/easy", "A/fcfs"]}
     Path("results/runs/A").mkdir(parents=True)  # its digests were deleted
-    (again,) = (figures.shown(NONE) for figures in plan.figures if figures.group == "two/A")
+    (again,) = (figures.shown(NONE) for figures in figure_jobs(plan) if figures.group == "two/A")
     assert again == ["results/runs/A", "results/verdicts/two/A-difference.json"]
 
 
@@ -270,18 +271,21 @@ def test_results_of_another_config_without_records_are_refused(config):
 
 def test_what_a_config_keeps_is_all_that_its_jobs_make(config):
     plan = Workflow(config)
-    kept = json.loads(Path(plan.to_keep).read_text())["files"]
+    kept = json.loads(Path(files_to_keep(plan, figure_jobs(plan))).read_text())["files"]
     assert {"results/logs/A.swf.gz", "results/workloads/A+draw@2.parquet", "results/runs/A"} <= {*kept}
     assert {plan.settings, plan.to_load, plan.simulations(["A"])} <= {*kept}
-    assert {str(path) for path in Path("results/plans").glob("*.json")} <= {*kept, plan.to_keep}
+    assert {str(path) for path in Path("results/plans").glob("*.json")} <= {
+        *kept,
+        files_to_keep(plan, figure_jobs(plan)),
+    }
 
 
 def test_the_page_and_the_table_of_a_what_if_are_targets(config):
     """A deleted CSV file of a what-if was not made again."""
     whatif = [{"workloads": ["A"], "schedulers": ["fcfs"], "processors": ["+50%"]}]
     study = config["studies"]["one"] | {"whatif": whatif}
-    targets = Workflow(config | {"studies": {"one": study}}).targets(None)
-    assert {"results/whatif/one/A.html", "results/whatif/one/A.csv"} <= set(targets)
+    files = targets(Workflow(config | {"studies": {"one": study}}), None)
+    assert {"results/whatif/one/A.html", "results/whatif/one/A.csv"} <= set(files)
 
 
 def test_a_forecast_names_a_scheduler_of_the_config(config):

@@ -2,10 +2,10 @@
 # figures and tables of former configs, and copies the config with its defaults.
 rule report:
     input:
-        figures=plan.drawings,
+        figures=partial(drawings, plan),
         database=rules.load.output.database,
         settings=plan.settings,
-        keep=plan.to_keep,
+        keep=KEPT,
     output:
         "results/report/index.html",
         [
@@ -40,7 +40,7 @@ rule report:
 # On request: remove the runs, workloads and logs of former configs, and what stores keep of them.
 rule prune:
     input:
-        plan.to_keep,
+        KEPT,
     log:
         "results/log/prune.log",
     localrule: True

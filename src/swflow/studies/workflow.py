@@ -4,9 +4,9 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ from swflow.errors import SwflowError
 from swflow.files.atomic import file_digest, write_text
 from swflow.files.fingerprint import PACKAGE
 from swflow.log.catalogue import Log, default_catalogue, is_at_hand, load_catalogue, source_of
-from swflow.names import log_of, parent_of, replicate_of, split_step, steps_of, with_parents
+from swflow.names import log_of, parent_of, split_step, steps_of, with_parents
 from swflow.scheduling.orders.vocabulary import LOG
 from swflow.scheduling.scheduler import Scheduler
 from swflow.studies.asked import asked_pairs, check_questions
@@ -27,7 +27,6 @@ from swflow.studies.plan import (
     with_kept,
     with_titles,
 )
-from swflow.studies.runs import DIGEST
 from swflow.studies.step_options import (
     Config,
     fit_name,
@@ -39,9 +38,6 @@ from swflow.studies.step_options import (
 SETTINGS = Path("results/settings.json")
 REACHED = Path("results/logs/reached.json")
 VERDICTS = Path("results/verdicts")
-
-#: Figures that one job draws at most, unless a study has more of a log; a process needs a second before its first one.
-_DRAWN_TOGETHER = 3
 
 
 def read_config(config: dict[str, Any], schema: str | os.PathLike[str]) -> dict[str, Any]:
@@ -112,21 +108,6 @@ class Replicates(NamedTuple):
     simulated: list[str]
 
 
-class Figures(NamedTuple):
-    """The figures that one job draws: their files by ending, the file with their options, and what they depend on."""
-
-    group: str
-    png: list[str]
-    others: list[str]
-    plan: str
-    shown: Callable[[Any], list[str]]
-
-    @property
-    def rule(self) -> str:
-        """The name of the rule that draws them."""
-        return f"figures_{self.group}".replace("/", "_")
-
-
 def plan_file(name: str, content: Any) -> str:
     """
     Write what a job of the workflow reads of the config to a JSON file, unless it exists, and return its path.
@@ -195,7 +176,7 @@ class Workflow:
         """
         if any(Path(".snakemake/metadata").glob("*")) or not SETTINGS.is_file():
             return
-        if SETTINGS.read_text(encoding="utf-8").strip() != _canonical(self._settings):
+        if SETTINGS.read_text(encoding="utf-8").strip() != _canonical(self.settings_content):
             raise SwflowError(
                 "results: of another config, and the records of Snakemake (.snakemake) are missing, so that it cannot "
                 f"tell which are out of date; create all of them again with: rm {SETTINGS} && snakemake --forceall"
@@ -291,7 +272,7 @@ class Workflow:
         content = self.content_of(step)
         return [str(file) for file in (fit_file(content, parent), content.get("file")) if file]
 
-    def _fit_of(self, workload: str) -> str:
+    def fit_of(self, workload: str) -> str:
         """Return the fitted model that the last step of a workload draws from; empty if there is none."""
         parent, _, step = workload.rpartition("+")
         return fit_file(self.content_of(step), parent) if parent else ""
@@ -352,7 +333,7 @@ class Workflow:
         for name, sweep in self.sweeps:
             add(f"results/sweeps/{name}+{sweep}.parquet", name, workload=f"{name}+{sweep}", schedulers=[])
         for name in self.runs:
-            if fit := self._fit_of(name):
+            if fit := self.fit_of(name):
                 add(fit, name)
         for study, name in self.whatifs:
             add(f"results/whatif/{study}/{name}.parquet", name)
@@ -371,75 +352,13 @@ class Workflow:
         return [*files, *(f"results/workloads/{name}.parquet" for name in workloads)]
 
     @cached_property
-    def figures(self) -> list[Figures]:
-        """The figures, by the jobs that draw them."""
-        return [
-            Figures(
-                group, _figure_files(some, "png"), _figure_files(some, "svg", "json"),
-                plan_file("figures", {group: some}), partial(self._shown, some),
-            )
-            for group, some in self._groups.items()
-        ]  # fmt: skip
-
-    @property
-    def _groups(self) -> dict[str, dict[str, Config]]:
-        """The figures of a study that show a log, with those of the log's next studies if there are few: STUDY/LOG."""
-        by_study: dict[str, dict[str, dict[str, Config]]] = {}
-        for name, options in self.drawn.items():
-            of_log = by_study.setdefault(log_of(options["log"]), {})
-            of_log.setdefault(name.partition("/")[0], {})[name] = options
-        groups: dict[str, dict[str, Config]] = {}
-        for log, studies in by_study.items():
-            group: dict[str, Config] = {}
-            for study, figures in studies.items():
-                if not group or len(group) + len(figures) > _DRAWN_TOGETHER:
-                    group = groups.setdefault(f"{study}/{log}", {})
-                group |= figures
-        return groups
-
-    def _shown(self, figures: Mapping[str, Config], wildcards: Any) -> list[str]:
-        """
-        Return the digests of runs, the sweeps and the verdicts that figures show; first wait for the load.
-
-        Papers publish values of many runs. The verdicts on two runs are corrected for all comparisons of a log.
-        """
-        self.load()
-        logs = {log_of(options["log"]) for options in figures.values() if options["kind"] == "published"}
-        sweeps = {(one["log"], one["sweep"]) for one in figures.values() if one["kind"] == "sweep"}
-        sweeps |= {(name, sweep) for name, sweep in self.sweeps if log_of(name) in logs}
-        runs = {run for options in figures.values() for run in options.get("runs", ())}
-        runs |= {f"{name}/{one}" for name in self.runs if log_of(name) in logs for one in self.runs[name]}
-        shown = {_digest_of(run): run.rpartition("/")[0] for run in runs}
-        shown |= {f"results/sweeps/{name}+{sweep}.parquet": name for name, sweep in sweeps}
-        shown |= {f"{VERDICTS}/{name}.json": one["log"] for name, one in figures.items() if one["kind"] == "difference"}
-        return sorted(file for file, name in shown.items() if self.is_reached(self.logs_behind(name)))
-
-    def targets(self, wildcards: Any) -> list[str]:
-        """Return the pictures and what-if tables of the studies whose logs are available."""
-        whatifs = [
-            f"results/whatif/{study}/{name}.{end}"
-            for study, name in self.whatifs
-            if self.is_reached(self.logs_behind(name))
-            for end in ("html", "csv")
-        ]
-        return self.pictures("png", "svg") + whatifs
-
-    def drawings(self, wildcards: Any) -> list[str]:
-        """Return the interactive figures of the studies whose logs are available."""
-        return self.pictures("json")
-
-    def pictures(self, *endings: str) -> list[str]:
-        """Return the files of figures whose logs are available, of all kinds or with these endings."""
-        shown = [name for name, options in self.drawn.items() if self.is_reached(self.logs_behind(options["log"]))]
-        return _figure_files(shown, *endings)
-
-    @cached_property
     def settings(self) -> str:
         """The file with the config that the report reads, without the mirror, which does not affect results."""
-        return plan_file("settings", self._settings)
+        return plan_file("settings", self.settings_content)
 
     @property
-    def _settings(self) -> Config:
+    def settings_content(self) -> Config:
+        """The config that the report reads."""
         return {key: value for key, value in self.config.items() if key != "mirror"}
 
     @cached_property
@@ -450,48 +369,6 @@ class Workflow:
         asked = {study: asked_pairs(self.config, study) for study in self.config["studies"]}
         files = self.loaded_files()
         return plan_file("load", {"files": files, "reached": reached, "compared": compared, "asked": asked})
-
-    # -- results of former configs
-
-    @cached_property
-    def to_keep(self) -> str:
-        """The file with the files and folders that the config's jobs make in results, also those of missing logs."""
-        alone = [self.simulations([name]) for name in self.runs if replicate_of(name) is None]
-        together = [self.simulations(one.simulated) for one in self.replicates.values() if one.simulated]
-        files = {
-            *(f"results/logs/{self.source(log_of(name)).name}.swf.gz" for name in self.workloads),
-            *(f"results/workloads/{name}.parquet" for name in self.workloads),
-            *(file for name in self.workloads if (file := self._fit_of(name))),
-            *self.loaded_files(),
-            *(f"results/whatif/{study}/{name}.{end}" for study, name in self.whatifs for end in ("html", "csv")),
-            *(f"results/forecasts/{study}/{name}.csv" for study, name in self.forecasts),
-            *_figure_files(self.drawn),
-            *(str(REACHED), self.settings, self.to_load, *alone, *together, *(one.plan for one in self.figures)),
-        }
-        return plan_file("keep", {"files": sorted(files)})
-
-
-def figure_labels(file: str) -> dict[str, Any]:
-    """
-    Return the category and the labels of a figure in Snakemake's own report.
-
-    Examples
-    --------
-    >>> figure_labels("results/figures/heatmaps/KTH-SP2-difference.png")
-    {'category': 'heatmaps', 'labels': {'figure': 'KTH-SP2-difference'}}
-    """
-    path = Path(file)
-    return {"category": path.parent.name, "labels": {"figure": path.stem}}
-
-
-def _figure_files(names: Iterable[str], *endings: str) -> list[str]:
-    return [f"results/figures/{name}.{ending}" for name in names for ending in endings or ("png", "svg", "json")]
-
-
-def _digest_of(run: str) -> str:
-    """Return the file with the digest of a run, or the folder of the run if the file was deleted."""
-    file = Path(f"results/runs/{run}{DIGEST}")
-    return str(file.parent if file.parent.is_dir() and not file.is_file() else file)
 
 
 def fit_file(content: Config, parent: str) -> str:
