@@ -23,7 +23,6 @@ import numpy as np
 import polars as pl
 
 from swflow.analysis.intervals import Estimate, difference_of
-from swflow.values import WEEK
 from swflow.analysis.resampling import by_weeks, mean_of, statistic
 from swflow.analysis.verdicts import BETTER, WORSE
 from swflow.jobs.machine import Machine
@@ -31,6 +30,7 @@ from swflow.jobs.table import Workload, sort_jobs
 from swflow.scheduling.outcomes import with_derived
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate_counted
+from swflow.values import WEEK
 from swflow.workload.clean import open_workload
 
 SCHEDULERS = {
