@@ -13,10 +13,11 @@ from pathlib import Path
 
 import polars as pl
 
-from swflow.analysis.calibration import WEEK, calibrate
+from swflow.analysis.calibration import calibrate
 from swflow.jobs.table import Workload
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
+from swflow.values import WEEK
 from swflow.workload.clean import open_workload
 
 TEXTBOOK = {

@@ -24,7 +24,7 @@ from scipy.stats import norm
 import swflow
 from swflow.analysis.intervals import difference_of
 from swflow.analysis.resampling import mean_of
-from swflow.forecast.cases import DAY, WEEK, Cases, decades
+from swflow.forecast.cases import Cases, decades
 from swflow.forecast.evaluation import (
     BEST,
     CLASSES,
@@ -45,6 +45,7 @@ from swflow.jobs.machine import Machine
 from swflow.jobs.randomness import generator
 from swflow.jobs.table import Workload
 from swflow.scheduling.scheduler import Scheduler
+from swflow.values import DAY, WEEK
 from swflow.workload.clean import open_workload
 
 EASY = Scheduler(backfill="easy")

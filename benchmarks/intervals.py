@@ -23,13 +23,14 @@ import numpy as np
 import polars as pl
 
 from swflow.analysis.intervals import Estimate, difference_of
-from swflow.analysis.resampling import WEEK, by_weeks, mean_of, statistic
+from swflow.analysis.resampling import by_weeks, mean_of, statistic
 from swflow.analysis.verdicts import BETTER, WORSE
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload, sort_jobs
 from swflow.scheduling.outcomes import with_derived
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate_counted
+from swflow.values import WEEK
 from swflow.workload.clean import open_workload
 
 SCHEDULERS = {

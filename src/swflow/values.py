@@ -14,6 +14,9 @@ from typing import Any, NamedTuple
 
 from swflow.errors import SwflowError, has_controls, shown
 
+#: The length of a day and of a week, seconds. Week 0 of a log begins at submit time 0.
+DAY, WEEK = 86_400.0, 604_800.0
+
 #: Largest absolute time of a job, seconds (31,700 years); larger values are mistakes.
 LONGEST_TIME = 1e12
 

@@ -9,13 +9,14 @@ import pytest
 import yaml
 
 from helpers.cli import call
-from swflow.analysis.calibration import PARAMETERS, WEEK, _parts, _waits, calibrate
+from swflow.analysis.calibration import PARAMETERS, _parts, _waits, calibrate
 from swflow.errors import SwflowError
 from swflow.files.tables import write_workload
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
+from swflow.values import WEEK
 
 SITE = {"backfill": "slurm", "scheduler_parameters": {"bf_interval": 60}}
 TRUTH = SITE | {

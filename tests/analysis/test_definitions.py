@@ -16,10 +16,10 @@ from swflow.analysis.comparison import Comparison, by_tenths, compare, earth_mov
 from swflow.analysis.heatmap import BINS_PER_DECADE, LOAD_BINS, Heatmap
 from swflow.analysis.metrics import Middle
 from swflow.analysis.moldable import CHECKED, model_checks
-from swflow.analysis.resampling import WEEK
 from swflow.analysis.timeline import interval_means
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
+from swflow.values import WEEK
 from swflow.workload.steps.moldable import draw_parameters
 
 #: The critical value of the Kolmogorov-Smirnov test at 5 %, and the share that may contradict dominance.

@@ -10,7 +10,6 @@ from swflow.analysis.comparison import compare
 from swflow.analysis.heatmap import heatmap
 from swflow.analysis.long_run import _kernel, long_run_error, student
 from swflow.analysis.metrics import Middle
-from swflow.analysis.resampling import WEEK
 from swflow.cli import main
 from swflow.database.comparisons import STATISTICS
 from swflow.database.load import load
@@ -23,6 +22,7 @@ from swflow.studies.power import power_of
 from swflow.studies.runs import simulate_all
 from swflow.studies.variants import variants
 from swflow.studies.whatif import ask
+from swflow.values import WEEK
 from swflow.workload.clean import open_workload
 
 

@@ -15,7 +15,7 @@ from swflow.errors import SwflowError
 from swflow.figures.forecasts import draw_forecast_on
 from swflow.files.query import connect
 from swflow.forecast import evaluation, model, simulation
-from swflow.forecast.cases import DAY, WEEK, Cases, decades
+from swflow.forecast.cases import Cases, decades
 from swflow.forecast.classes import by_class, order_statistics
 from swflow.forecast.evaluation import (
     BEST,
@@ -34,6 +34,7 @@ from swflow.forecast.simulation import RunTimes, simulated, simulator_of
 from swflow.forecast.squeue import FORMAT, read_squeue
 from swflow.forecast.sweep import FEATURES, Request, from_log, requests_of
 from swflow.log.swf import write_swf
+from swflow.values import DAY, WEEK
 
 pytestmark = pytest.mark.compiled  # simulates weeks of a site
 

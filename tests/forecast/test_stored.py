@@ -12,11 +12,12 @@ import swflow
 from helpers.forecasts import recorded_site
 from swflow.files import cache
 from swflow.forecast import evaluation, model, simulation, stored
-from swflow.forecast.cases import WEEK, Cases
+from swflow.forecast.cases import Cases
 from swflow.forecast.evaluation import PAST, SIMULATION
 from swflow.forecast.forecaster import Forecaster, cases_of, fit
 from swflow.forecast.simulation import simulator_of
 from swflow.forecast.stored import cached, from_bytes, to_bytes
+from swflow.values import WEEK
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,8 @@ from dataclasses import replace
 import polars as pl
 
 import swflow
-from swflow.forecast.cases import WEEK
 from swflow.jobs.table import Workload
+from swflow.values import WEEK
 
 
 def recorded_site(jobs: int = 2500, name: str = "site") -> Workload:

@@ -20,9 +20,10 @@ from swflow.analysis.intervals import difference_of, score_of
 from swflow.analysis.job_load import loads_of
 from swflow.analysis.metrics import MEASURES, correlations, metrics
 from swflow.analysis.plausibility import check_workload
-from swflow.analysis.resampling import WEEK, distribution_of, statistic
+from swflow.analysis.resampling import distribution_of, statistic
 from swflow.analysis.timeline import interval_means
 from swflow.jobs.busy import use_of
+from swflow.values import WEEK
 
 
 def draw_run(rng: random.Random, most: int = 40) -> tuple[pl.DataFrame, int]:

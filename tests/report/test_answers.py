@@ -11,7 +11,6 @@ import pytest
 import yaml
 
 from helpers.cli import call
-from swflow.analysis.resampling import WEEK
 from swflow.analysis.verdicts import BETTER, EQUAL, NOT_DISTINGUISHABLE, TOO_FEW_WEEKS, WORSE
 from swflow.database.load import load
 from swflow.files.query import query
@@ -20,23 +19,15 @@ from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
 from swflow.log.catalogue import load_catalogue
 from swflow.report import write_report
-from swflow.report.answers import (
-    COLUMNS,
-    NOT_TESTED,
-    Ranked,
-    Verdict,
-    WhatIf,
-    answer,
-    listed,
-    ranking,
-    what_if,
-)
+from swflow.report.answers import COLUMNS, NOT_TESTED, Verdict, answer, listed
 from swflow.report.blocks import compared
 from swflow.report.plan import Plan, Study
 from swflow.report.source import Source
+from swflow.report.summaries import Ranked, WhatIf, ranking, what_if
 from swflow.studies.asked import asked_pairs
 from swflow.studies.plan import with_titles
 from swflow.studies.runs import simulate_all
+from swflow.values import WEEK
 
 ROOT = Path(__file__).parents[2]
 

@@ -16,7 +16,6 @@ from helpers.runs import SCHEDULERS, write_workloads
 from swflow.database.load import load
 from swflow.figures import draw, write
 from swflow.files.tables import write_table
-from swflow.forecast.cases import WEEK
 from swflow.forecast.evaluation import summary, walk_forward
 from swflow.forecast.forecaster import cases_of, fit
 from swflow.forecast.page import write_page
@@ -24,6 +23,7 @@ from swflow.forecast.sweep import from_log
 from swflow.forecast.words import coverage, span
 from swflow.report import read_figures, write_report
 from swflow.studies.runs import simulate_all
+from swflow.values import WEEK
 
 pytestmark = pytest.mark.slow
 

@@ -13,7 +13,6 @@ import yaml
 
 from helpers.reports import CONFIG, published
 from helpers.runs import SCHEDULERS, write_workloads
-from swflow.analysis.resampling import WEEK
 from swflow.database.load import load
 from swflow.errors import SwflowError
 from swflow.figures import FIGURES, draw, write
@@ -26,6 +25,7 @@ from swflow.report.tables import TABLES
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
 from swflow.studies.runs import simulate_all
+from swflow.values import WEEK
 from swflow.workload.clean import open_workload
 
 

@@ -25,7 +25,9 @@ from swflow.log.importers.sacct import import_sacct
 from swflow.log.site import CLUSTERS, partitions_of, site_options
 from swflow.scheduling.named import KNOWN
 from swflow.scheduling.scheduler import Scheduler
-from swflow.studies.answer import Question, caveats, fidelity_in_words, next_steps, options_in_words, variant_in_words
+from swflow.studies.answer import Question
+from swflow.studies.caveats import caveats, next_steps
+from swflow.studies.sentences import fidelity_in_words, options_in_words, variant_in_words
 from swflow.studies.site_scheduler import SiteModel
 from swflow.studies.variants import variants
 from swflow.studies.whatif import COLUMNS, Answer, ask

@@ -14,12 +14,12 @@ import yaml
 
 from helpers.cli import call
 from swflow import generate
-from swflow.analysis.resampling import WEEK
 from swflow.errors import SwflowError
 from swflow.log.catalogue import load_catalogue
 from swflow.studies import project
 from swflow.studies.plan import plan_studies
 from swflow.studies.project import init, workflow_folder
+from swflow.values import WEEK
 
 ROOT = Path(__file__).parents[2]
 

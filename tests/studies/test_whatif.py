@@ -16,9 +16,12 @@ from swflow.jobs.table import Workload
 from swflow.log.imported import read_log
 from swflow.scheduling.named import read_scheduler
 from swflow.scheduling.scheduler import Scheduler
-from swflow.studies.answer import Question, caveats, sentences, tables
+from swflow.studies.answer import Question
+from swflow.studies.answer_tables import tables
+from swflow.studies.caveats import caveats
 from swflow.studies.hardware import hardware_of
 from swflow.studies.runs import run
+from swflow.studies.sentences import sentences
 from swflow.studies.site_scheduler import SiteModel
 from swflow.studies.variants import Variant, read_processors, variants
 from swflow.studies.whatif import MEASURES, applied, ask

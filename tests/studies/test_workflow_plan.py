@@ -16,6 +16,15 @@ from swflow.figures import read_plan
 from swflow.files.fingerprint import fingerprint
 from swflow.names import PARENT
 from swflow.scheduling.scheduler import Scheduler
+from swflow.studies.figure_jobs import figure_jobs, files_to_keep, pictures, targets
+from swflow.studies.rule_options import (
+    forecast_options,
+    options_of_step,
+    replicate_options,
+    simulate_options,
+    step_code,
+    step_kind,
+)
 from swflow.studies.runs import read_simulations
 from swflow.studies.workflow import REACHED, SETTINGS, Workflow, read_config
 
@@ -69,7 +78,7 @@ def test_figures_of_a_log_whose_source_is_missing_are_left_out(tmp_path, monkeyp
     REACHED.parent.mkdir(parents=True)
     REACHED.write_text(json.dumps({"missing": {"B": "cannot be fetched"}, "reached": []}))
     plan.is_done = True
-    assert plan.pictures() == [f"results/figures/one/A-waits.{ending}" for ending in ("png", "svg", "json")]
+    assert pictures(plan) == [f"results/figures/one/A-waits.{ending}" for ending in ("png", "svg", "json")]
 
 
 @pytest.mark.parametrize("part", ["whatif", "forecast"])
@@ -88,7 +97,7 @@ def test_a_question_on_a_log_that_cannot_be_fetched_is_left_out(tmp_path, monkey
     REACHED.parent.mkdir(parents=True)
     REACHED.write_text(json.dumps({"missing": {"B": "cannot be fetched"}, "reached": []}))
     plan.is_done = True
-    files = {name for name in plan.loaded(NONE) + plan.targets(NONE) if "/one/" in name}
+    files = {name for name in plan.loaded(NONE) + targets(plan, NONE) if "/one/" in name}
     assert files and not [name for name in files if "/B." in name]
 
 
@@ -156,11 +165,11 @@ def test_the_code_of_a_policy_is_a_part_of_the_plan_of_its_simulations(config):
 def test_a_step_and_its_replicates_share_options_and_inputs(config):
     plan, step = Workflow(config), SimpleNamespace(workload="A", step="draw")
     many = plan.replicates["A+draw"]
-    assert plan.options("step")(step) == plan.options("replicates", "A+draw")(NONE) == "--seed 1 --sigma clipped"
+    assert options_of_step(plan, step) == replicate_options(plan, "A+draw", NONE) == "--seed 1 --sigma clipped"
     assert many.inputs == ["results/workloads/A.parquet"] and plan.inputs(step) == []
-    assert plan.command("step")(step) == many.kind == "moldable"
+    assert step_kind(plan, step) == many.kind == "moldable"
     assert many.outputs == [f"results/workloads/A+draw@{number}.parquet" for number in (1, 2, 3)]
-    assert plan.code("step")(step) == fingerprint("moldable")
+    assert step_code(plan, step) == fingerprint("moldable")
 
 
 def test_replicates_of_a_model_draw_from_the_fit_of_their_own_parent(config):
@@ -175,7 +184,7 @@ def test_replicates_of_a_model_draw_from_the_fit_of_their_own_parent(config):
         workloads = [f"results/workloads/{parent}.parquet" for parent in parents]
         fits = [f"results/models/{parent}/song.json" for parent in parents]
         assert set(replicates.inputs) == {*workloads, *fits}
-        assert plan.options("replicates", recipe)(NONE) == f"--fitted results/models/{PARENT}/song.json --seed 1"
+        assert replicate_options(plan, recipe, NONE) == f"--fitted results/models/{PARENT}/song.json --seed 1"
 
 
 def test_figures_are_made_from_the_runs_that_they_show(config):
@@ -185,17 +194,17 @@ def test_figures_are_made_from_the_runs_that_they_show(config):
              "runs": [{"workloads": ["A"], "schedulers": ["easy", "fcfs"]}]}  # fmt: skip
     third = study | {"figures": ["bubbles"]}
     plan = Workflow(config | {"studies": {"one": study, "two": other, "three": third}})
-    drawn = {figures.group: list(read_plan(figures.plan)) for figures in plan.figures}
+    drawn = {figures.group: list(read_plan(figures.plan)) for figures in figure_jobs(plan)}
     assert sorted(drawn["two/A"]) == ["three/A-bubbles", "two/A-difference"]  # one process draws a few figures of a log
     plan = Workflow(config | {"studies": {"one": study, "two": other}})
-    shown = {figures.group: figures.shown(NONE) for figures in plan.figures}
+    shown = {figures.group: figures.shown(NONE) for figures in figure_jobs(plan)}
     runs = [f"{name}/{scheduler}" for name in ("A", "A+draw", "A+draw@1") for scheduler in plan.runs[name]]
     assert shown["one/A"] == sorted(f"results/runs/{run}.digest" for run in runs if run != "A/easy")
     own = [f"results/runs/A/{name}.digest" for name in ("easy", "fcfs")]
     assert shown["two/A"] == [*own, "results/verdicts/two/A-difference.json"]
     assert json.loads(Path(plan.to_load).read_text())["compared"] == {"two/A-difference": ["A/easy", "A/fcfs"]}
     Path("results/runs/A").mkdir(parents=True)  # its digests were deleted
-    (again,) = (figures.shown(NONE) for figures in plan.figures if figures.group == "two/A")
+    (again,) = (figures.shown(NONE) for figures in figure_jobs(plan) if figures.group == "two/A")
     assert again == ["results/runs/A", "results/verdicts/two/A-difference.json"]
 
 
@@ -225,8 +234,8 @@ def test_every_config_of_the_project_is_read():
 
 
 def test_the_warm_up_of_the_config_reaches_the_simulation(config):
-    assert Workflow(config).options("simulate")(NONE) == ""
-    options = Workflow(config | {"warm_up": "30 days", "cool_down": "10 jobs"}).options("simulate")(NONE)
+    assert simulate_options(Workflow(config), NONE) == ""
+    options = simulate_options(Workflow(config | {"warm_up": "30 days", "cool_down": "10 jobs"}), NONE)
     assert options == "--cool-down '10 jobs' --warm-up '30 days'"
     del config["titles"]  # not a key of a config
     with pytest.raises(SwflowError, match="warm_up"):
@@ -262,25 +271,28 @@ def test_results_of_another_config_without_records_are_refused(config):
 
 def test_what_a_config_keeps_is_all_that_its_jobs_make(config):
     plan = Workflow(config)
-    kept = json.loads(Path(plan.to_keep).read_text())["files"]
+    kept = json.loads(Path(files_to_keep(plan, figure_jobs(plan))).read_text())["files"]
     assert {"results/logs/A.swf.gz", "results/workloads/A+draw@2.parquet", "results/runs/A"} <= {*kept}
     assert {plan.settings, plan.to_load, plan.simulations(["A"])} <= {*kept}
-    assert {str(path) for path in Path("results/plans").glob("*.json")} <= {*kept, plan.to_keep}
+    assert {str(path) for path in Path("results/plans").glob("*.json")} <= {
+        *kept,
+        files_to_keep(plan, figure_jobs(plan)),
+    }
 
 
 def test_the_page_and_the_table_of_a_what_if_are_targets(config):
     """A deleted CSV file of a what-if was not made again."""
     whatif = [{"workloads": ["A"], "schedulers": ["fcfs"], "processors": ["+50%"]}]
     study = config["studies"]["one"] | {"whatif": whatif}
-    targets = Workflow(config | {"studies": {"one": study}}).targets(None)
-    assert {"results/whatif/one/A.html", "results/whatif/one/A.csv"} <= set(targets)
+    files = targets(Workflow(config | {"studies": {"one": study}}), None)
+    assert {"results/whatif/one/A.html", "results/whatif/one/A.csv"} <= set(files)
 
 
 def test_a_forecast_names_a_scheduler_of_the_config(config):
     forecast = [{"workloads": ["A"], "weeks": 2, "method": "simulation", "scheduler": "fcfs"}]
     study = config["studies"]["one"] | {"forecast": forecast}
     plan = Workflow(config | {"studies": {"one": study}})
-    options = plan.options("forecast")(SimpleNamespace(study="one", workload="A"))
+    options = forecast_options(plan, SimpleNamespace(study="one", workload="A"))
     assert options.startswith("--method simulation --weeks 2 --scheduler 'fcfs: {")
     forecast[0]["scheduler"] = "fsfc"
     with pytest.raises(SwflowError, match=r"forecast\[0\]: scheduler: unknown scheduler 'fsfc'"):

@@ -14,7 +14,7 @@ from swflow.files.tables import read_workload
 from swflow.jobs.machine import Machine
 from swflow.jobs.randomness import uniform_per_job
 from swflow.jobs.table import Workload
-from swflow.studies.plan import command_options
+from swflow.studies.step_options import command_options
 from swflow.workload.clean import clean_log
 from swflow.workload.models.fit_measures import kolmogorov_smirnov
 from swflow.workload.models.memory_model import fit_memory, spearman

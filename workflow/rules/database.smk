@@ -19,8 +19,8 @@ checkpoint load:
         ENVIRONMENT
     threads: 4
     resources:
-        mem_mb=plan.memory(2400, 4),
-        runtime=plan.minutes(5, 0.01),
+        mem_mb=memory(plan.catalogue, 2400, 4),
+        runtime=minutes(plan.catalogue, 5, 0.01),
     params:
         code=fingerprint("load"),
     message:

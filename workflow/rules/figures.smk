@@ -1,7 +1,7 @@
 # From the database to the figures of the studies: PNG, SVG, and JSON for the report. One job draws the figures of a study
 # that show a log, or of several studies with few. It runs again if runs and sweeps that they show change, which Snakemake
 # sees by the digests of runs.
-for figures in plan.figures:
+for figures in FIGURES:
 
     rule:
         name:
@@ -22,8 +22,8 @@ for figures in plan.figures:
         conda:
             ENVIRONMENT
         resources:
-            mem_mb=plan.memory(700, 0.1),
-            runtime=plan.minutes(5, 0.02),
+            mem_mb=memory(plan.catalogue, 700, 0.1),
+            runtime=minutes(plan.catalogue, 5, 0.02),
         params:
             group=figures.group,
             code=fingerprint("load", "figures"),

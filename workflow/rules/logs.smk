@@ -19,7 +19,7 @@ checkpoint reach:
         mirror=MIRROR,
     params:
         logs=plan.unsure,
-        options=plan.options("reach"),
+        options=partial(rule_options.reach_options, plan),
         entries=plan.origin,
         code=fingerprint("reach"),
     message:
@@ -47,7 +47,7 @@ rule fetch:
         runtime=30,
         mirror=MIRROR,
     params:
-        options=plan.options("fetch"),
+        options=partial(rule_options.fetch_options, plan),
         entry=plan.origin,
         code=fingerprint("fetch"),
     message:
@@ -69,12 +69,12 @@ rule generate:
     conda:
         ENVIRONMENT
     resources:
-        mem_mb=plan.memory(500, 0),
-        runtime=plan.minutes(2, 0),
+        mem_mb=memory(plan.catalogue, 500, 0),
+        runtime=minutes(plan.catalogue, 2, 0),
     params:
-        model=plan.command("generate"),
-        options=plan.options("generate"),
-        code=plan.code("generate"),
+        model=partial(rule_options.generated_model, plan),
+        options=partial(rule_options.generate_options, plan),
+        code=partial(rule_options.generate_code, plan),
     message:
         "generate {wildcards.log} by {params.model}"
     shell:

@@ -2,10 +2,10 @@
 # figures and tables of former configs, and copies the config with its defaults.
 rule report:
     input:
-        figures=plan.drawings,
+        figures=partial(drawings, plan),
         database=rules.load.output.database,
         settings=plan.settings,
-        keep=plan.to_keep,
+        keep=KEPT,
     output:
         "results/report/index.html",
         [
@@ -25,8 +25,8 @@ rule report:
     conda:
         ENVIRONMENT
     resources:
-        mem_mb=plan.memory(700, 0.4),
-        runtime=plan.minutes(5, 0.01),
+        mem_mb=memory(plan.catalogue, 700, 0.4),
+        runtime=minutes(plan.catalogue, 5, 0.01),
     params:
         code=fingerprint("report"),
     message:
@@ -40,7 +40,7 @@ rule report:
 # On request: remove the runs, workloads and logs of former configs, and what stores keep of them.
 rule prune:
     input:
-        plan.to_keep,
+        KEPT,
     log:
         "results/log/prune.log",
     localrule: True

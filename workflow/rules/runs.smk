@@ -17,10 +17,10 @@ rule simulate:
     conda:
         ENVIRONMENT
     resources:
-        mem_mb=plan.memory(COMPILING, 100),
-        runtime=plan.minutes(5, 2),
+        mem_mb=memory(plan.catalogue, COMPILING, 100),
+        runtime=minutes(plan.catalogue, 5, 2),
     params:
-        options=plan.options("simulate"),
+        options=partial(rule_options.simulate_options, plan),
         code=fingerprint("simulate"),
     message:
         "simulate {wildcards.workload}"
@@ -60,10 +60,10 @@ for recipe, replicates in plan.replicates.items():
             conda:
                 ENVIRONMENT
             resources:
-                mem_mb=plan.memory(COMPILING, 100),
-                runtime=plan.minutes(30, 2),
+                mem_mb=memory(plan.catalogue, COMPILING, 100),
+                runtime=minutes(plan.catalogue, 30, 2),
             params:
-                options=plan.options("simulate"),
+                options=partial(rule_options.simulate_options, plan),
                 code=fingerprint("simulate"),
             message:
                 f"simulate replicates of {recipe}"
@@ -87,12 +87,12 @@ rule sweep:
     conda:
         ENVIRONMENT
     resources:
-        mem_mb=plan.memory(COMPILING, 150),
-        runtime=plan.minutes(30, 10),
+        mem_mb=memory(plan.catalogue, COMPILING, 150),
+        runtime=minutes(plan.catalogue, 30, 10),
     params:
-        command=plan.command("sweep"),  # sweep; or adjust, which searches for a factor
-        options=plan.options("sweep"),
-        code=plan.code("sweep"),
+        command=partial(rule_options.sweep_command, plan),  # sweep; or adjust, which searches for a factor
+        options=partial(rule_options.options_of_sweep, plan),
+        code=partial(rule_options.sweep_code, plan),
     message:
         "{params.command} {wildcards.workload}+{wildcards.sweep}"
     # Two threads use little more than one core, since half of the work holds Python's global lock.
@@ -121,10 +121,10 @@ rule whatif:
     conda:
         ENVIRONMENT
     resources:
-        mem_mb=plan.memory(COMPILING, 100),
-        runtime=plan.minutes(10, 10),
+        mem_mb=memory(plan.catalogue, COMPILING, 100),
+        runtime=minutes(plan.catalogue, 10, 10),
     params:
-        options=plan.options("whatif"),
+        options=partial(rule_options.whatif_options, plan),
         code=fingerprint("whatif"),
     message:
         "whatif {wildcards.workload}, {wildcards.study}"
@@ -149,10 +149,10 @@ rule forecast:
     conda:
         ENVIRONMENT
     resources:
-        mem_mb=plan.memory(COMPILING, 200),
-        runtime=plan.minutes(20, 10),
+        mem_mb=memory(plan.catalogue, COMPILING, 200),
+        runtime=minutes(plan.catalogue, 20, 10),
     params:
-        options=plan.options("forecast"),
+        options=partial(rule_options.forecast_options, plan),
         code=fingerprint("forecast"),
     message:
         "forecast {wildcards.workload}, {wildcards.study}"
@@ -173,8 +173,8 @@ rule bound:
     conda:
         ENVIRONMENT
     resources:
-        mem_mb=plan.memory(400, 100),
-        runtime=plan.minutes(5, 2),
+        mem_mb=memory(plan.catalogue, 400, 100),
+        runtime=minutes(plan.catalogue, 5, 2),
     params:
         code=fingerprint("bound"),
     message:
@@ -196,8 +196,8 @@ rule why:
     conda:
         ENVIRONMENT
     resources:
-        mem_mb=plan.memory(400, 100),
-        runtime=plan.minutes(5, 2),
+        mem_mb=memory(plan.catalogue, 400, 100),
+        runtime=minutes(plan.catalogue, 5, 2),
     params:
         code=fingerprint("why"),
     message:

@@ -12,10 +12,10 @@ rule clean:
     conda:
         ENVIRONMENT
     resources:
-        mem_mb=plan.memory(500, 150),
-        runtime=plan.minutes(2, 0.5),
+        mem_mb=memory(plan.catalogue, 500, 150),
+        runtime=minutes(plan.catalogue, 2, 0.5),
     params:
-        options=plan.options("clean"),
+        options=partial(rule_options.clean_options, plan),
         entry=plan.origin,
         code=fingerprint("clean"),
     message:
@@ -37,12 +37,12 @@ rule fit:
     conda:
         ENVIRONMENT
     resources:
-        mem_mb=plan.memory(500, 100),
-        runtime=plan.minutes(2, 0.5),
+        mem_mb=memory(plan.catalogue, 500, 100),
+        runtime=minutes(plan.catalogue, 2, 0.5),
     params:
-        kind=plan.command("fit"),
-        options=plan.options("fit"),
-        code=plan.code("fit"),
+        kind=partial(rule_options.fit_kind, plan),
+        options=partial(rule_options.options_of_fit, plan),
+        code=partial(rule_options.fit_code, plan),
     message:
         "fit {wildcards.fit} to {wildcards.workload}"
     shell:
@@ -67,12 +67,12 @@ rule step:
     conda:
         ENVIRONMENT
     resources:
-        mem_mb=plan.memory(500, 100),
-        runtime=plan.minutes(2, 0.5),
+        mem_mb=memory(plan.catalogue, 500, 100),
+        runtime=minutes(plan.catalogue, 2, 0.5),
     params:
-        kind=plan.command("step"),
-        options=plan.options("step"),
-        code=plan.code("step"),
+        kind=partial(rule_options.step_kind, plan),
+        options=partial(rule_options.options_of_step, plan),
+        code=partial(rule_options.step_code, plan),
     message:
         "{params.kind} {wildcards.workload}+{wildcards.step}"
     shell:
@@ -98,12 +98,12 @@ for recipe, replicates in plan.replicates.items():
         conda:
             ENVIRONMENT
         resources:
-            mem_mb=plan.memory(500, 100),
-            runtime=plan.minutes(5, 5),
+            mem_mb=memory(plan.catalogue, 500, 100),
+            runtime=minutes(plan.catalogue, 5, 5),
         params:
             kind=replicates.kind,
             outputs=[f"-o {file}" for file in replicates.outputs],
-            options=plan.options("replicates", recipe),
+            options=partial(rule_options.replicate_options, plan, recipe),
             code=fingerprint("replicate", replicates.kind),
         message:
             f"{replicates.kind} replicates of {recipe}"

@@ -16,9 +16,8 @@ from swflow.log.site import CLUSTERS
 from swflow.scheduling.scheduler import LOG, Scheduler
 from swflow.scheduling.simulate import simulate
 from swflow.scheduling.slurm.nodes import with_counts
+from swflow.values import WEEK
 from swflow.workload.models.fit_measures import kolmogorov_smirnov
-
-WEEK = 7 * 86_400.0
 
 #: Values are only taken if the error is lower in each of this many equal parts of the weeks.
 _PARTS = 4

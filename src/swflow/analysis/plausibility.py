@@ -17,6 +17,7 @@ from swflow.jobs.header import Header
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
 from swflow.log.site import RESOURCES
+from swflow.values import DAY, WEEK
 
 #: From most to least severe: impossible values, values that make results doubtful, information.
 SEVERITIES = ("error", "warning", "note")
@@ -27,7 +28,6 @@ FLURRY_JOBS, FLURRY_WEEKS = 500, 5.0
 #: A log has a gap where no job is submitted for at least this many days and this multiple of the mean interval.
 GAP_DAYS, GAP_INTERVALS = 3.0, 100.0
 
-DAY, WEEK = 86400.0, 604800.0
 
 #: The columns that the checks need, besides the required columns of a workload.
 LOOKED_AT = ("wait_time", "requested_time", "user_id", "partition_id", *RESOURCES)
@@ -98,7 +98,8 @@ def check_log(path: str | os.PathLike[str], processors: int | None = None) -> tu
     the size that the file states), and the number of jobs.
     """
     from swflow.log.imported import is_log_table, read_log
-    from swflow.workload.clean import GUESSED, machine_of, open_workload, prepared, within_limits_only
+    from swflow.workload.clean import GUESSED, machine_of, open_workload, prepared
+    from swflow.workload.removals import within_limits_only
 
     if Path(path).suffix == ".parquet" and not is_log_table(path):
         workload = open_workload(path, processors)

@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-#: The length of a week in seconds. Week 0 begins at submit time 0, which is the start of the log.
-WEEK = 604800.0
+from swflow.values import WEEK
 
 _TENTHS, _BINS_PER_DECADE = 10, 6
 _TENTH_EDGES = np.arange(1, _TENTHS) / _TENTHS

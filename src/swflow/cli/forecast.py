@@ -77,9 +77,9 @@ def forecast(
         _evaluate(log, machine, weeks, output or [], as_json, study, method, scheduler)
         return
     from swflow.forecast import forecaster as fitting
-    from swflow.forecast.cases import WEEK
     from swflow.forecast.stored import cached
     from swflow.forecast.words import coverage, parse_limit, sentences, table
+    from swflow.values import WEEK
 
     if (processors is None) != (time_limit is None):
         raise SwflowError("--processors and --time-limit describe a job together; expected both or neither")
@@ -204,9 +204,9 @@ def _evaluate(
 ) -> None:
     """Evaluate forecasts of the last weeks of a log, and print and write their scores."""
     from swflow.files.tables import write_table
-    from swflow.forecast.cases import WEEK
     from swflow.forecast.evaluation import WARM_UP, last_weeks, summary, walk_forward
     from swflow.forecast.forecaster import read_cases
+    from swflow.values import WEEK
 
     if not 0 < weeks <= 1000:
         raise SwflowError(f"--weeks: {weeks:g}; expected a number above 0")

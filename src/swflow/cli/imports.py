@@ -128,7 +128,7 @@ def as_log(path: Path, processors: int | None = None, sizes: Mapping[str, int] |
         yield path
         return
     from swflow.log.importers.records import Site
-    from swflow.workload.clean import describe
+    from swflow.workload.removals import describe
 
     imported = import_sacct(str(path), Site(processors, partitions=dict(sizes or {})))
     entry = imported.history[0]

@@ -133,7 +133,9 @@ def whatif(
     """
     from swflow.files.atomic import file_digest
     from swflow.log.site import SITE
-    from swflow.studies import answer as answers
+    from swflow.studies.answer import Question
+    from swflow.studies.answer_files import as_json as json_of
+    from swflow.studies.answer_files import write_answer
     from swflow.studies.site_scheduler import with_policies
     from swflow.studies.variants import variants
     from swflow.studies.whatif import ask
@@ -160,16 +162,16 @@ def whatif(
     doubts = say_doubts(site.workload)
     groups = [*(["partition"] if len(site.partitions) > 1 else []), *(by or ())]
     answer = ask(site.workload, chosen, by=groups, reasons=why, progress=partial(tracked, "whatif"))
-    question = answers.Question(site, chosen, answer, str(log), doubts)
+    question = Question(site, chosen, answer, str(log), doubts)
     if as_json:
         finish_progress()
-        typer.echo(answers.as_json(question))
+        typer.echo(json_of(question))
     else:
         _print_answer(question)
     for path in output or ():
         command = shlex.join(["swflow", *sys.argv[1:]])
         digest = file_digest(log) if path.suffix == ".html" else ""
-        answers.write_answer(question, path, study=study, command=command, digest=digest)
+        write_answer(question, path, study=study, command=command, digest=digest)
         say(f"{path}: written")
 
 
@@ -185,19 +187,21 @@ def _site_model(log: Path, machine: int | None, partition: list[str] | None, res
 
 def _print_answer(question: Any) -> None:
     """Print the sentences, tables, caveats and next steps of a what-if."""
-    from swflow.studies import answer as answers
+    from swflow.studies.answer_tables import tables
+    from swflow.studies.caveats import caveats, next_steps
+    from swflow.studies.sentences import fidelity_in_words, schedulers_in_words, sentences
 
-    print_lines(answers.sentences(question))
-    for number, table in enumerate(answers.tables(question)):
+    print_lines(sentences(question))
+    for number, table in enumerate(tables(question)):
         if number or len(question.variants) > 1:
             typer.echo()
         typer.echo(table.title)
         print_table(table.columns, table.rows)
     typer.echo()
-    print_lines([answers.fidelity_in_words(question)])
-    print_lines(answers.caveats(question))
-    print_lines(answers.schedulers_in_words(question), "Schedulers: ")
-    print_lines(answers.next_steps(question), "Next: ")
+    print_lines([fidelity_in_words(question)])
+    print_lines(caveats(question))
+    print_lines(schedulers_in_words(question), "Schedulers: ")
+    print_lines(next_steps(question), "Next: ")
 
 
 @app.command()

@@ -117,7 +117,8 @@ def write(workload: Any, output: Path) -> None:
 
 def say_removed(workload: Any) -> None:
     """Print how many jobs the last step of a workload kept, and why it removed the others."""
-    from swflow.workload.clean import GUESSED, describe
+    from swflow.workload.clean import GUESSED
+    from swflow.workload.removals import describe
 
     if not workload.history:
         return

@@ -5,9 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-#: Seconds of a day and of a week.
-DAY, WEEK = 86400.0, 604800.0
-
 
 @dataclass(frozen=True)
 class Cases:

@@ -7,9 +7,10 @@ import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError
-from swflow.forecast.cases import WEEK, Cases, third_of, thirds
+from swflow.forecast.cases import Cases, third_of, thirds
 from swflow.forecast.classes import by_class
 from swflow.forecast.model import LEVEL, QUANTILES, Calibrator, Quantiles
+from swflow.values import WEEK
 
 if TYPE_CHECKING:
     from swflow.forecast.simulation import Simulator

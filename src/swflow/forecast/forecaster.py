@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError, suggest
-from swflow.forecast.cases import WEEK, Cases
+from swflow.forecast.cases import Cases
 from swflow.forecast.evaluation import BEST, PAST, SIMULATION, better, by_methods
 from swflow.forecast.model import Quantiles, calibrated, groups_of
 from swflow.forecast.polls import is_polls, read_polls
@@ -19,6 +19,7 @@ from swflow.forecast.squeue import Queued
 from swflow.forecast.sweep import Request, Sweep, from_log, labels_of, polled, requests_of
 from swflow.jobs.header import Header
 from swflow.jobs.table import Workload, check_recorded
+from swflow.values import WEEK
 
 if TYPE_CHECKING:
     from swflow.forecast.simulation import Simulator

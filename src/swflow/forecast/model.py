@@ -6,7 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from swflow.forecast.cases import DAY, Cases, third_of, thirds
+from swflow.forecast.cases import Cases, third_of, thirds
+from swflow.values import DAY
 
 #: The level of the intervals, and the quantiles that are fitted: both ends and the median.
 LEVEL = 0.9

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError
-from swflow.forecast.cases import DAY, WEEK, Cases, decades
+from swflow.forecast.cases import Cases, decades
 from swflow.forecast.model import QUANTILES
 from swflow.forecast.sweep import Request, Sweep, requests_of
 from swflow.jobs.machine import Machine
@@ -18,6 +18,7 @@ from swflow.jobs.table import Workload, check_recorded
 from swflow.scheduling.prepare import columns_needed, prepare
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.solve import solve
+from swflow.values import DAY, WEEK
 
 #: Simulated futures per forecast.
 FUTURES = 100

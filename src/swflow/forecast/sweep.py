@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from swflow.forecast.cases import DAY, WEEK, Cases, Recent
+from swflow.forecast.cases import Cases, Recent
 from swflow.jobs.randomness import generator
 from swflow.jobs.table import Workload, check_recorded
+from swflow.values import DAY, WEEK
 
 #: Of the jobs that wait at a noon, at most this many become cases.
 MOST_WAITING = 40

@@ -32,7 +32,8 @@ Waits = Mapping[str, Mapping[str, Sequence[float]]]
 #: The verdict on a pair of runs that is not in table ``comparisons``.
 NOT_TESTED = "not tested"
 
-_MOST_PAIRS = 3  # pairs with a separate sentence
+MOST_PAIRS = 3  # pairs with a separate sentence
+
 _MOST_BLOCKS = 1000  # weeks or replicates that would decide a comparison
 
 
@@ -227,10 +228,10 @@ def answer(
                 claims.append(Claim(*runs, row[base], row[name], lookup(*runs)))
         if claims:
             where = f"on {claims[0].variant.rpartition('/')[0]}" if len(claims) == 1 else "on {} workloads"
-            found.append((claims, _of_pair(claims, names[name], names[base], where)))
+            found.append((claims, of_pair(claims, names[name], names[base], where)))
     if by_workload:
         found = _of_workloads(study, means, lookup, names)
-    headline = _strongest_first(found) if found else _range_of(means, names)
+    headline = strongest_first(found) if found else _range_of(means, names)
     return headline._replace(record=_record(means, recorded or {}, names))
 
 
@@ -268,7 +269,7 @@ def _of_workloads(
                     runs = f"{recipe}/{scheduler}", f"{source}/{scheduler}"
                     pairs.append((recipe, source, Claim(*runs, known[source], known[recipe], lookup(*runs))))
         under = f"Under {names[scheduler]}"
-        if len(pairs) > _MOST_PAIRS:
+        if len(pairs) > MOST_PAIRS:
             derived = all(recipe.startswith(f"{source}+") for recipe, source, _ in pairs)
             first = "workloads with steps", "their source"
             if not derived:
@@ -294,7 +295,8 @@ def _range_of(means: Mapping[str, Mapping[str, float]], names: Mapping[str, str]
     ])  # fmt: skip
 
 
-def _of_pair(claims: Sequence[Claim], variant: str, base: str, where: str) -> str:
+def of_pair(claims: Sequence[Claim], variant: str, base: str, where: str) -> str:
+    """Return the sentence on a pair of schedulers."""
     verbs = {BETTER: f"{variant} shortens the mean wait", WORSE: f"{variant} lengthens the mean wait"}
     again = {BETTER: "shortens it", WORSE: "lengthens it"}
     return _sentence(claims, verbs, again, f"{variant} and {base}", where, f" compared with {base}")
@@ -309,7 +311,7 @@ def _of_workload(under: str, recipe: str, source: str, claims: Sequence[Claim], 
     return _sentence(claims, verbs, again, f"{under}, the mean waits on {recipe} and {source}", where)
 
 
-def _strongest_first(found: Sequence[tuple[Sequence[Claim], str]]) -> Headline:
+def strongest_first(found: Sequence[tuple[Sequence[Claim], str]]) -> Headline:
     """Return the sentences in decreasing order of the strength of their claims."""
     order = sorted(found, key=lambda pair: -max(claim.strength for claim in pair[0]))  # a stable sort
     return Headline([text for _, text in order], [claim for claims, _ in found for claim in claims])
@@ -399,147 +401,6 @@ def _between(sizes: Sequence[float]) -> str:
     if ends[-1] > 9:
         return "a factor of " + " to ".join(dict.fromkeys(f"{end + 1:,.{0 if end > 9 else 1}f}" for end in ends))
     return " to ".join(dict.fromkeys(percent(end).removesuffix(" %") for end in ends)) + " %"
-
-
-class WhatIf(NamedTuple):
-    """
-    A variant of a what-if: the mean waits (s) of the base and of the variant, the verdict, and the 95 % interval.
-
-    ``corrected`` is the verdict after the correction for the number of variants.
-    """
-
-    variant: str
-    verdict: str
-    base: float
-    value: float
-    low: float | None = None
-    high: float | None = None
-    weeks: int = 0
-    freedom: float | None = None
-    corrected: str | None = None
-
-
-def what_if(tables: Mapping[str, Sequence[WhatIf]]) -> Headline:
-    """
-    Return a sentence per workload on the variant that shortens the mean wait most.
-
-    ``tables`` maps workloads to their variants, including the base (with verdict ``base``).
-
-    Examples
-    --------
-    >>> rows = [WhatIf("easy", "base", 7200, 7200), WhatIf("big", BETTER, 7200, 3600, -5400, -1800)]
-    >>> what_if({"A": rows}).text
-    'big shortens the mean wait on A by 50 % (95 % interval 25 to 75 %) compared with easy, from 2 h to 1 h.'
-    >>> what_if({"A": rows[:1] + [WhatIf("sjf", NOT_DISTINGUISHABLE, 7200, 7100, -300, 100)]}).text
-    'sjf and easy are not distinguishable on A (−1.4 %, 95 % interval −4.2 % to +1.4 %), from 2 h to 1 h 58 min.'
-    """
-    found = []
-    for workload, rows in tables.items():
-        base = next(row.variant for row in rows if row.verdict == "base")
-        claims = [
-            Claim(
-                f"{workload}: {row.variant}", f"{workload}: {base}", row.base, row.value,
-                Verdict(
-                    row.value - row.base, row.low, row.high, row.verdict, row.corrected, "weeks", row.weeks, row.freedom
-                ),
-            )
-            for row in rows
-            if row.verdict != "base"
-        ]  # fmt: skip
-        if not claims:
-            continue
-        decided = [claim for claim in claims if claim.word in (BETTER, WORSE)]
-        best = min(decided or claims, key=lambda claim: claim.after)
-        # A variant is called after its scheduler and what it changes.
-        variant = best.variant.removeprefix(f"{workload}: ").replace(", ", " with ", 1)
-        text = _of_pair([best], variant, base, f"on {workload}")
-        found.append(([best] if decided else claims, text))
-    return _strongest_first(found)
-
-
-class Ranked(NamedTuple):
-    """A scheduler in a ranking, its mean wait (s), and the verdict against the one of rank 1; ``best`` for that one."""
-
-    scheduler: str
-    wait: float
-    verdict: str
-
-
-def ranking(tables: Mapping[str, Sequence[Ranked]]) -> list[str]:
-    """
-    Name the scheduler of rank 1 on each workload, and count the others that are not distinguishable from it.
-
-    ``tables`` maps workloads to their schedulers by rank.
-
-    Examples
-    --------
-    >>> rows = [Ranked("sjf", 3600, "best"), Ranked("easy", 7200, NOT_DISTINGUISHABLE), Ranked("fcfs", 9000, "worse")]
-    >>> ranking({"A": rows})
-    ['On A, sjf has the shortest mean wait of 3 schedulers, 1 h, but is not distinguishable from 1 of the other 2.']
-    >>> ranking({"A": rows[:1] + [Ranked("fcfs", 9000, TOO_FEW_WEEKS)]})[0]
-    'On A, sjf has the shortest mean wait of 2 schedulers, 1 h; the log has too few weeks to compare it with the other.'
-    """
-    sentences = []
-    for workload, rows in tables.items():
-        best, others = rows[0], rows[1:]
-        text = f"On {workload}, {best.scheduler} has the shortest mean wait"
-        if not others:
-            sentences.append(f"{text}, {duration(best.wait)}.")
-            continue
-        same, unknown = (
-            sum(row.verdict in words for row in others)
-            for words in ((NOT_DISTINGUISHABLE, DEPENDENT_WEEKS, SATURATED, EQUAL), (TOO_FEW_WEEKS,))
-        )
-        told = f", but is not distinguishable from {_of_others(same, len(others))}" if same else ""
-        if unknown:
-            told += f"; the log has too few weeks to compare it with {_of_others(unknown, len(others))}"
-        told = told or f", and is distinguishable from {_of_others(len(others), len(others))}"
-        sentences.append(f"{text} of {len(rows)} schedulers, {duration(best.wait)}{told}.")
-    first = [rows[0].scheduler for rows in tables.values()]
-    if len(first) > _MOST_PAIRS:
-        most = max(first, key=first.count)
-        sentences.insert(0, f"{most} has rank 1 on {first.count(most)} of {len(first)} workloads.")
-    more = len(sentences) - _MOST_PAIRS
-    if more > 0:
-        sentences[_MOST_PAIRS:] = [f"{more} further workload{'s' * (more > 1)}: see table leaderboard."]
-    return sentences
-
-
-def _of_others(count: int, others: int) -> str:
-    rest = "the other" if others == 1 else f"the other {others}"
-    return rest if count == others else f"{count} of {rest}"
-
-
-def conventions(decisive: Mapping[str, int], inside: int, count: int) -> str:
-    """
-    Return which open convention matters most, and how many published values the conventions explain.
-
-    ``decisive`` maps conventions to the number of values on which they have the largest effect. Of ``count`` published
-    values, ``inside`` are within the range of swflow's values under all conventions.
-
-    Examples
-    --------
-    >>> conventions({"ties": 1, "flurries": 5}, 2, 9)
-    'Largest effect: flurries for 5 of 9 published values, ties for 1. 2 of the 9 lie within the simulated range.'
-    >>> conventions({}, 0, 9)
-    'No convention has an effect on any of 9 published values. 0 of the 9 lie within the simulated range.'
-    """
-    order = sorted(decisive, key=lambda name: (-decisive[name], name))
-    of_all = f" of {count:,} published values"
-    parts = [f"{name} for {decisive[name]:,}{'' if place else of_all}" for place, name in enumerate(order)]
-    found = f"Largest effect: {', '.join(parts)}."
-    if not parts:
-        found = f"No convention has an effect on any{of_all}."
-    return f"{found} {inside:,} of the {count:,} lie within the simulated range." if count else ""
-
-
-def reproduced(percents: Sequence[int]) -> str:
-    """Return how many of our values are within 5 % and 10 % of the published ones, from the percents of each."""
-    near, nearly = (sum(percent <= bound for percent in percents) for bound in (5, 10))
-    if len(percents) == 1:
-        return f"The one published value is {'reproduced within 10 %' if nearly else 'further off than 10 %'}."
-    text = f"Of {len(percents):,} published values, {near:,} are reproduced within 5 % and {nearly:,} within 10 %."
-    return text if percents else ""
 
 
 def _signed(change: float) -> str:

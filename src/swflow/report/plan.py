@@ -12,7 +12,8 @@ import yaml
 
 from swflow.errors import SwflowError, reason_of
 from swflow.names import first_replicates, log_of, recipe_of
-from swflow.studies.plan import Config, study_runs, study_sweeps, subsets, with_titles
+from swflow.studies.plan import study_runs, study_sweeps, subsets, with_titles
+from swflow.studies.step_options import Config
 
 
 @dataclass(frozen=True)

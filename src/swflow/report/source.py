@@ -16,22 +16,10 @@ from swflow.figures import draw_request
 from swflow.figures.parts import Spec
 from swflow.figures.request import Request
 from swflow.papers import read_papers
-from swflow.report.answers import (
-    Claim,
-    Fidelity,
-    Headline,
-    Ranked,
-    Verdict,
-    WhatIf,
-    answer,
-    conventions,
-    listed,
-    ranking,
-    reproduced,
-    what_if,
-)
+from swflow.report.answers import Claim, Fidelity, Headline, Verdict, answer, listed
 from swflow.report.papers import count_papers
 from swflow.report.plan import Plan, Study
+from swflow.report.summaries import Ranked, WhatIf, conventions, ranking, reproduced, what_if
 from swflow.report.tables import Block, Scope, read_table
 
 #: Measures of a matrix: column of ``metrics``, title, kind, and whether the lowest or the highest value is best.

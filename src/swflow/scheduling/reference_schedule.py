@@ -78,6 +78,36 @@ def conventions(workload: Workload, scheduler: Scheduler) -> list[str]:
             f"Events ({scheduler.event_order}): {CHOICES['event_order'][scheduler.event_order]}",
         ]
     lines.append("Processors: the allocated, else the requested; estimate: the requested time, else the run time")
+    lines += _of_accounts(scheduler)
+    if scheduler.runtime == "shared":
+        lines.append(
+            f"Run times ({scheduler.runtime}): {CHOICES['runtime'][scheduler.runtime]}; the penalty of a node is "
+            f"{PENALTIES.get(scheduler.penalty, scheduler.penalty)}, summed over its resources"
+            + (", and a second for every overloaded shadow" if scheduler.penalty == "printed" else "")
+        )
+    if scheduler.allocation == "threshold":
+        lines.append(f"Limit of a node's penalty: {scheduler.sharing_limit:g}")
+    lines += [
+        "Unavailable: "
+        + (f"nodes {window['nodes']}" if "nodes" in window else f"{window['processors']} processors")
+        + f" from {window['from']} until {window['until']}"
+        for window in scheduler.unavailable
+    ]
+    lines += _of_clusters(scheduler)
+    if scheduler.shapes != "requested":
+        lines.append(f"Shapes ({scheduler.shapes}): {CHOICES['shapes'][scheduler.shapes]}")
+        among = CHOICES["shape_choice"][scheduler.shape_choice].replace("`efficiency`", f"{scheduler.efficiency:g}")
+        lines.append(f"Shapes that may be chosen ({scheduler.shape_choice}): {among}")
+    lines += [f"Left out: jobs of status {status}" for status in scheduler.without_status]
+    for entry in workload.history:
+        for reason, jobs in entry.get("removed", {}).items():
+            lines.append(f"Removed by {entry['stage']}: {jobs} jobs, {reason}")
+    return lines
+
+
+def _of_accounts(scheduler: Scheduler) -> list[str]:
+    """Return the conventions of usage, shares and limits."""
+    lines = []
     if any(not mentioned(order).isdisjoint(OF_ACCOUNTS) for order in (scheduler.order, scheduler.backfill_order)):
         kept = f"counts half after {scheduler.half_life:g} seconds" if scheduler.half_life else "does not decay"
         lines.append(
@@ -93,20 +123,12 @@ def conventions(workload: Workload, scheduler: Scheduler) -> list[str]:
             f"Limits: {json.dumps(scheduler.limits)}; a job beyond a limit is skipped: it neither starts nor has a "
             "reservation"
         )
-    if scheduler.runtime == "shared":
-        lines.append(
-            f"Run times ({scheduler.runtime}): {CHOICES['runtime'][scheduler.runtime]}; the penalty of a node is "
-            f"{PENALTIES.get(scheduler.penalty, scheduler.penalty)}, summed over its resources"
-            + (", and a second for every overloaded shadow" if scheduler.penalty == "printed" else "")
-        )
-    if scheduler.allocation == "threshold":
-        lines.append(f"Limit of a node's penalty: {scheduler.sharing_limit:g}")
-    lines += [
-        "Unavailable: "
-        + (f"nodes {window['nodes']}" if "nodes" in window else f"{window['processors']} processors")
-        + f" from {window['from']} until {window['until']}"
-        for window in scheduler.unavailable
-    ]
+    return lines
+
+
+def _of_clusters(scheduler: Scheduler) -> list[str]:
+    """Return the clusters and their options."""
+    lines = []
     if scheduler.clusters:
         sizes = ", ".join(str(cluster["processors"]) for cluster in scheduler.clusters)
         lines.append(f"Clusters of {sizes} processors; a job is sent to: {CHOICES['dispatch'][scheduler.dispatch]}")
@@ -115,14 +137,6 @@ def conventions(workload: Workload, scheduler: Scheduler) -> list[str]:
             for cluster in scheduler.clusters
         ]
         lines += [f"Cluster {number}: {text}" for number, text in enumerate(own, 1) if text != "{}"]
-    if scheduler.shapes != "requested":
-        lines.append(f"Shapes ({scheduler.shapes}): {CHOICES['shapes'][scheduler.shapes]}")
-        among = CHOICES["shape_choice"][scheduler.shape_choice].replace("`efficiency`", f"{scheduler.efficiency:g}")
-        lines.append(f"Shapes that may be chosen ({scheduler.shape_choice}): {among}")
-    lines += [f"Left out: jobs of status {status}" for status in scheduler.without_status]
-    for entry in workload.history:
-        for reason, jobs in entry.get("removed", {}).items():
-            lines.append(f"Removed by {entry['stage']}: {jobs} jobs, {reason}")
     return lines
 
 

@@ -46,7 +46,7 @@ def refusals(one: "Scheduler", columns: Collection[str] = ()) -> Iterator[Refusa
 
     The name "resources" stands for counted resources besides processors.
     """
-    for check in (_beside_policy, _beside_log, _unsupported, _without_effect):
+    for check in _CHECKS:
         for options, reason in check(one):
             first, *_ = named = options.split()
             yield Refusal(tuple(named), f"{first}: {reason}")
@@ -77,11 +77,13 @@ def _beside_log(one: "Scheduler") -> _Conflicts:
             yield f"{name} order", f"the recorded schedule (order log) is not planned; leave {name} out"
 
 
-def _unsupported(one: "Scheduler") -> _Conflicts:
-    """Yield the options that a machine model lacks."""
-    counts, sharing = "count" in one.allocations, not one.allocations.isdisjoint(SHARED_ALLOCATIONS)
-    backfills, moldable = {queue.backfill for queue in one.queues}, one.shapes != "requested"
-    plans_little = backfills <= {"none", "easy"}
+def _backfills(one: "Scheduler") -> set[str]:
+    return {queue.backfill for queue in one.queues}
+
+
+def _of_machine(one: "Scheduler") -> _Conflicts:
+    """Yield the options that counted processors, numbered ones, or nodes lack."""
+    counts, backfills, moldable = "count" in one.allocations, _backfills(one), one.shapes != "requested"
     if counts and len(one.allocations) > 1:
         yield "clusters allocation", "processors are counted at all clusters or at none; give each an allocation"
     if counts and one.places:
@@ -105,6 +107,11 @@ def _unsupported(one: "Scheduler") -> _Conflicts:
         yield "preemption nodes", "only jobs on nodes are preempted; give nodes, or leave it out"
     if one.preemption is not None and one.prediction == "system":
         yield "preemption prediction", "jobs that run again are not predicted; choose another prediction"
+
+
+def _of_sharing(one: "Scheduler") -> _Conflicts:
+    """Yield the options that are not available where jobs share the resources of their nodes."""
+    sharing, plans_little = not one.allocations.isdisjoint(SHARED_ALLOCATIONS), _backfills(one) <= {"none", "easy"}
     if one.shares and one.event_order != "batch":
         yield "event_order runtime allocation", "shared resources need batch, since their shadows last for some time"
     reserves_more = any(queue.backfill == "easy" and queue.reservations > 1 for queue in one.queues)
@@ -118,6 +125,11 @@ def _unsupported(one: "Scheduler") -> _Conflicts:
             "allocation shapes dispatch",
             "least-shared and threshold cannot plan the whole queue; choose shapes at the start, or another dispatch",
         )
+
+
+def _of_clusters(one: "Scheduler") -> _Conflicts:
+    """Yield the options that several clusters lack."""
+    moldable = one.shapes != "requested"
     if one.clusters and one.unavailable:
         yield "clusters unavailable", "clusters cannot have unavailable windows"
     by_partition = one.dispatch == "partition"
@@ -127,6 +139,11 @@ def _unsupported(one: "Scheduler") -> _Conflicts:
         yield "dispatch shapes", "moldable jobs do not stay in a partition; leave one of them out"
     if not by_partition and _gives(one, "partition"):
         yield "clusters dispatch", "a cluster's partition is for dispatch: partition"
+
+
+def _of_owners(one: "Scheduler") -> _Conflicts:
+    """Yield the options of users and accounts, and of resources, that others rule out."""
+    counts, backfills, moldable = "count" in one.allocations, _backfills(one), one.shapes != "requested"
     if any(queue.limits for queue in one.queues) and (one.shares or moldable or not backfills <= _SKIPPING):
         yield (
             "limits backfill runtime allocation shapes clusters",
@@ -152,7 +169,12 @@ def _unsupported(one: "Scheduler") -> _Conflicts:
         yield "feedback preemption", "users leave after a response, but preempted jobs run again; use sessions"
     if one.feedback != "none" and moldable:
         yield "feedback shapes", "user feedback needs the requested shapes; leave shapes out"
-    if one.shapes == "start" and "reservation-table" in backfills:
+
+
+def _of_shapes(one: "Scheduler") -> _Conflicts:
+    """Yield the options that are not available if shapes are chosen."""
+    moldable = one.shapes != "requested"
+    if one.shapes == "start" and "reservation-table" in _backfills(one):
         yield (
             "shapes backfill clusters",
             "a reservation-table has jobs of one shape; choose shapes when jobs are submitted",
@@ -167,6 +189,7 @@ def _unsupported(one: "Scheduler") -> _Conflicts:
 
 
 def _without_effect(one: "Scheduler") -> _Conflicts:
+    """Yield the options that no queue uses."""
     for name in _OF_CLUSTER:
         if one.clusters and _is_changed(one, name) and all(name in cluster for cluster in one.clusters):
             yield f"{name} clusters", f"every cluster has its own; leave {name} out"
@@ -191,6 +214,10 @@ def _without_effect(one: "Scheduler") -> _Conflicts:
         yield "sharing_limit allocation clusters", "only allocation threshold uses it; choose that, or leave it out"
     if _is_changed(one, "dispatch") and not one.clusters:
         yield "dispatch clusters", "there are no clusters; give some, or leave it out"
+
+
+def _unused_by_orders(one: "Scheduler") -> _Conflicts:
+    """Yield the options of job ownership that no order uses."""
     if one.half_life is not None and _variables(one).isdisjoint(OF_USAGE):
         yield (
             "half_life order backfill_order priority",
@@ -222,6 +249,10 @@ def _without_effect(one: "Scheduler") -> _Conflicts:
             "accounts priority order backfill_order",
             "no order uses shares in accounts; choose fair_share_of: association or fair-tree, or leave them out",
         )
+
+
+def _unused_by_shapes(one: "Scheduler") -> _Conflicts:
+    """Yield the options of shapes that are not used."""
     if _is_changed(one, "shape_choice") and one.shapes == "requested":
         yield (
             "shape_choice shapes",
@@ -229,6 +260,13 @@ def _without_effect(one: "Scheduler") -> _Conflicts:
         )
     if _is_changed(one, "efficiency") and one.shape_choice != "efficient":
         yield "efficiency shape_choice", "only shape_choice efficient uses it; choose that, or leave it out"
+
+
+#: The checks of options, in their order.
+_CHECKS = (
+    _beside_policy, _beside_log, _of_machine, _of_sharing, _of_clusters, _of_owners, _of_shapes, _without_effect,
+    _unused_by_orders, _unused_by_shapes,
+)  # fmt: skip
 
 
 def _of_columns(one: "Scheduler") -> Iterator[tuple[tuple[str, ...], str, str]]:

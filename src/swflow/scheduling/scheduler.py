@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from swflow.errors import SwflowError, UnsupportedError, require_known
+from swflow.scheduling.option_checks import checked
 from swflow.scheduling.options import (
     CHOICES,
     OPTIONS,
@@ -16,7 +17,6 @@ from swflow.scheduling.options import (
     Limits,
     Options,
     Unchecked,
-    checked,
 )
 from swflow.scheduling.orders.formula import check_penalty
 from swflow.scheduling.orders.vocabulary import LOG

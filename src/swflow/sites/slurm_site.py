@@ -15,7 +15,8 @@ import yaml
 from swflow.errors import SwflowError, one_line, visible
 from swflow.files.yaml import parse_yaml
 from swflow.log.site import SITE
-from swflow.scheduling.options import SCHEDULER_PARAMETERS, in_ranges
+from swflow.scheduling.option_checks import in_ranges
+from swflow.scheduling.options import SCHEDULER_PARAMETERS
 from swflow.sites.conf import MEMBERS, Node, SlurmConf, SlurmPartition, Value, expand_hosts, read_slurm_conf
 from swflow.sites.tables import Row, read_reservations, read_table
 from swflow.values import local_time, whole_number

@@ -20,6 +20,7 @@ from swflow.studies.hardware import fitting, hardware_of, resources_of
 from swflow.studies.runs import Run, run
 from swflow.studies.variants import Variant
 from swflow.studies.why import why
+from swflow.values import WEEK
 from swflow.workload.clean import with_known_predecessors
 from swflow.workload.steps.intensify import changes
 
@@ -81,8 +82,6 @@ GROUPS: dict[str, str] = {
 #: A job is narrow up to this number of processors and short up to this run time, seconds (Srinivasan, Kettimuthu,
 #: Subramani & Sadayappan, "Characterization of backfilling strategies for parallel job scheduling", ICPP 2002).
 NARROW, SHORT = 8, 3600.0
-
-WEEK = 604800.0
 
 
 @dataclass(frozen=True)

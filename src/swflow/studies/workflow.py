@@ -4,58 +4,40 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from swflow.errors import SwflowError
 from swflow.files.atomic import file_digest, write_text
-from swflow.files.fingerprint import PACKAGE, fingerprint
+from swflow.files.fingerprint import PACKAGE
 from swflow.log.catalogue import Log, default_catalogue, is_at_hand, load_catalogue, source_of
-from swflow.names import PARENT, log_of, parent_of, replicate_of, split_step, steps_of, with_parents
-from swflow.scheduling.options import LOG
+from swflow.names import log_of, parent_of, split_step, steps_of, with_parents
+from swflow.scheduling.orders.vocabulary import LOG
 from swflow.scheduling.scheduler import Scheduler
 from swflow.studies.asked import asked_pairs, check_questions
 from swflow.studies.plan import (
-    Config,
     check_conditions,
     check_schedulers,
-    command_options,
     explain,
-    fit_name,
-    fit_options,
-    is_fitted,
     plan_studies,
     planned_replicates,
-    sources_behind,
-    step_options,
-    sweep_options,
     with_kept,
     with_titles,
 )
-from swflow.studies.runs import DIGEST
+from swflow.studies.step_options import (
+    Config,
+    fit_name,
+    is_fitted,
+    sources_behind,
+)
 
 #: The config of the results, with its defaults: an output of the report.
 SETTINGS = Path("results/settings.json")
 REACHED = Path("results/logs/reached.json")
 VERDICTS = Path("results/verdicts")
-
-#: Figures that one job draws at most, unless a study has more of a log; a process needs a second before its first one.
-_DRAWN_TOGETHER = 3
-
-#: Memory (MB) of the Snakemake processes that start a batch job, and that start a job of a group within it.
-SNAKEMAKE = 500
-
-#: Memory (MB) for compiling kernels on a node without cached kernels.
-COMPILING = 600
-
-#: Size (MB) per job of a file derived from a log: at most 50 bytes in workloads of the archive.
-MB_PER_JOB = 6e-5
-
-#: Assumed number of jobs of a log whose catalogue entry does not state it.
-MANY_JOBS = 250_000
 
 
 def read_config(config: dict[str, Any], schema: str | os.PathLike[str]) -> dict[str, Any]:
@@ -126,21 +108,6 @@ class Replicates(NamedTuple):
     simulated: list[str]
 
 
-class Figures(NamedTuple):
-    """The figures that one job draws: their files by ending, the file with their options, and what they depend on."""
-
-    group: str
-    png: list[str]
-    others: list[str]
-    plan: str
-    shown: Callable[[Any], list[str]]
-
-    @property
-    def rule(self) -> str:
-        """The name of the rule that draws them."""
-        return f"figures_{self.group}".replace("/", "_")
-
-
 def plan_file(name: str, content: Any) -> str:
     """
     Write what a job of the workflow reads of the config to a JSON file, unless it exists, and return its path.
@@ -209,7 +176,7 @@ class Workflow:
         """
         if any(Path(".snakemake/metadata").glob("*")) or not SETTINGS.is_file():
             return
-        if SETTINGS.read_text(encoding="utf-8").strip() != _canonical(self._settings):
+        if SETTINGS.read_text(encoding="utf-8").strip() != _canonical(self.settings_content):
             raise SwflowError(
                 "results: of another config, and the records of Snakemake (.snakemake) are missing, so that it cannot "
                 f"tell which are out of date; create all of them again with: rm {SETTINGS} && snakemake --forceall"
@@ -223,7 +190,7 @@ class Workflow:
             if path is not None and not Path(path).is_file():
                 raise SwflowError(f"catalogue: {log}: path: {path}: no such file")
             for step in steps_of(workload):
-                file = self._content_of(step).get("file")
+                file = self.content_of(step).get("file")
                 if file is not None and not Path(file).is_file():
                     raise SwflowError(f"steps: {split_step(step)[0]}: file: {file}: no such file")
 
@@ -294,86 +261,6 @@ class Workflow:
 
     # -- jobs
 
-    # Snakemake runs a job again if its params change, but it does not record params that depend on its files. These
-    # methods therefore return functions of the wildcards.
-
-    def command(self, rule: str) -> Callable[[Any], str]:
-        """Return a function that returns the command of a job of a rule, if this depends on the config."""
-
-        def command(wildcards: Any) -> str:
-            match rule:
-                case "generate":
-                    return str(self.catalogue[wildcards.log].generate)
-                case "fit":
-                    return "memory" if wildcards.fit.startswith("memory-") else "model"
-                case "sweep":
-                    return sweep_options(wildcards.sweep, self.config)[0]
-            return str(self._content_of(wildcards.step)["kind"])
-
-        return command
-
-    def code(self, rule: str) -> Callable[[Any], str]:
-        """Return a function that returns the fingerprint of the command of a job."""
-        command, prefix = self.command(rule), "generate_" * (rule == "generate")
-        return lambda wildcards: fingerprint(prefix + command(wildcards))
-
-    def options(self, rule: str, recipe: str = "") -> Callable[[Any], str]:
-        """Return a function that returns the options of a job of a rule; ``recipe`` is that of its replicates."""
-
-        def options(wildcards: Any) -> str:
-            match rule:
-                case "fetch" if wildcards.log in self.own_logs:
-                    return command_options({"entry": _canonical(self.own_logs[wildcards.log])})
-                case "generate":
-                    log = self.catalogue[wildcards.log]
-                    size = {"processors": log.processors, "jobs": log.jobs, "seed": self.config["seed"]}
-                    return command_options(log.parameters | size)
-                case "clean":
-                    return self._options_of_clean(wildcards.log)
-                case "fit":
-                    fits = {fit_name(step): step for step in self.config["steps"].values() if is_fitted(step)}
-                    return command_options(fit_options(fits[wildcards.fit]))
-                case "step":
-                    return self._options_of_step(wildcards.step, wildcards.workload)
-                case "replicates":  # each is drawn from a fit of its own parent
-                    return self._options_of_step(recipe.rpartition("+")[2], PARENT)
-                case "simulate":
-                    return command_options({name: self.config[name] or None for name in ("warm_up", "cool_down")})
-                case "sweep":
-                    schedulers = self.sweeps[wildcards.workload, wildcards.sweep]
-                    return f"{sweep_options(wildcards.sweep, self.config)[1]} {self._named(schedulers, '=')}"
-                case "forecast":
-                    forecast = dict(self.forecasts[wildcards.study, wildcards.workload])
-                    named = self._named([forecast.pop("scheduler")], ": ") if "scheduler" in forecast else ""
-                    return f"{command_options(forecast)} {named}".strip()
-                case "whatif":
-                    whatif = dict(self.whatifs[wildcards.study, wildcards.workload])
-                    named = self._named(whatif.pop("schedulers"), ": ")
-                    return f"{command_options(whatif)} {named}"
-            return command_options({"catalogue": self.config["catalogue"]})
-
-        return options
-
-    def _options_of_clean(self, log: str) -> str:
-        """Return the options of ``clean``: machine and period from the catalogue, rules from the config."""
-        entry, source = self.catalogue[log], self.source(log)
-        settings = self.config["clean"] | source.clean | entry.clean
-        machine = {
-            "machine_processors": entry.processors or source.processors,
-            "machine_nodes": entry.nodes or source.nodes,
-            "from": entry.since,
-            "until": entry.until,
-        }
-        return command_options(settings | {"drop": settings["drop"] or ["none"]} | machine)
-
-    def _options_of_step(self, step: str, parent: str) -> str:
-        fitted, options = _fit_file(self._content_of(step), parent), step_options(step, self.config)
-        return f"--fitted {fitted} {options}" if fitted else options
-
-    def _named(self, names: Iterable[str], separator: str) -> str:
-        named = [f"{name}{separator}{_canonical(self.schedulers[name])}" for name in names]
-        return command_options({"scheduler": named})
-
     def inputs(self, wildcards: Any) -> list[str]:
         """Return the file of a log to clean, or what a step reads beside its workload: a fit, a file of demands."""
         if hasattr(wildcards, "step"):
@@ -382,15 +269,16 @@ class Workflow:
         return [str(log.path) if _is_imported(log) else f"results/logs/{log.name}.swf.gz"]
 
     def _step_files(self, step: str, parent: str) -> list[str]:
-        content = self._content_of(step)
-        return [str(file) for file in (_fit_file(content, parent), content.get("file")) if file]
+        content = self.content_of(step)
+        return [str(file) for file in (fit_file(content, parent), content.get("file")) if file]
 
-    def _fit_of(self, workload: str) -> str:
+    def fit_of(self, workload: str) -> str:
         """Return the fitted model that the last step of a workload draws from; empty if there is none."""
         parent, _, step = workload.rpartition("+")
-        return _fit_file(self._content_of(step), parent) if parent else ""
+        return fit_file(self.content_of(step), parent) if parent else ""
 
-    def _content_of(self, step: str) -> Config:
+    def content_of(self, step: str) -> Config:
+        """Return the step of this name in the config."""
         content: Config = self.config["steps"][split_step(step)[0]]
         return content
 
@@ -400,7 +288,7 @@ class Workflow:
         inputs += [file for parent, step in made_from for file in self._step_files(step, parent)]
         step = made_from[0][1]
         return Replicates(
-            str(self._content_of(step)["kind"]),
+            str(self.content_of(step)["kind"]),
             list(dict.fromkeys(inputs)),
             [f"results/workloads/{name}.parquet" for name in names],
             [name for name in names if name in self.runs],
@@ -445,7 +333,7 @@ class Workflow:
         for name, sweep in self.sweeps:
             add(f"results/sweeps/{name}+{sweep}.parquet", name, workload=f"{name}+{sweep}", schedulers=[])
         for name in self.runs:
-            if fit := self._fit_of(name):
+            if fit := self.fit_of(name):
                 add(fit, name)
         for study, name in self.whatifs:
             add(f"results/whatif/{study}/{name}.parquet", name)
@@ -464,75 +352,13 @@ class Workflow:
         return [*files, *(f"results/workloads/{name}.parquet" for name in workloads)]
 
     @cached_property
-    def figures(self) -> list[Figures]:
-        """The figures, by the jobs that draw them."""
-        return [
-            Figures(
-                group, _figure_files(some, "png"), _figure_files(some, "svg", "json"),
-                plan_file("figures", {group: some}), partial(self._shown, some),
-            )
-            for group, some in self._groups.items()
-        ]  # fmt: skip
-
-    @property
-    def _groups(self) -> dict[str, dict[str, Config]]:
-        """The figures of a study that show a log, with those of the log's next studies if there are few: STUDY/LOG."""
-        by_study: dict[str, dict[str, dict[str, Config]]] = {}
-        for name, options in self.drawn.items():
-            of_log = by_study.setdefault(log_of(options["log"]), {})
-            of_log.setdefault(name.partition("/")[0], {})[name] = options
-        groups: dict[str, dict[str, Config]] = {}
-        for log, studies in by_study.items():
-            group: dict[str, Config] = {}
-            for study, figures in studies.items():
-                if not group or len(group) + len(figures) > _DRAWN_TOGETHER:
-                    group = groups.setdefault(f"{study}/{log}", {})
-                group |= figures
-        return groups
-
-    def _shown(self, figures: Mapping[str, Config], wildcards: Any) -> list[str]:
-        """
-        Return the digests of runs, the sweeps and the verdicts that figures show; first wait for the load.
-
-        Papers publish values of many runs. The verdicts on two runs are corrected for all comparisons of a log.
-        """
-        self.load()
-        logs = {log_of(options["log"]) for options in figures.values() if options["kind"] == "published"}
-        sweeps = {(one["log"], one["sweep"]) for one in figures.values() if one["kind"] == "sweep"}
-        sweeps |= {(name, sweep) for name, sweep in self.sweeps if log_of(name) in logs}
-        runs = {run for options in figures.values() for run in options.get("runs", ())}
-        runs |= {f"{name}/{one}" for name in self.runs if log_of(name) in logs for one in self.runs[name]}
-        shown = {_digest_of(run): run.rpartition("/")[0] for run in runs}
-        shown |= {f"results/sweeps/{name}+{sweep}.parquet": name for name, sweep in sweeps}
-        shown |= {f"{VERDICTS}/{name}.json": one["log"] for name, one in figures.items() if one["kind"] == "difference"}
-        return sorted(file for file, name in shown.items() if self.is_reached(self.logs_behind(name)))
-
-    def targets(self, wildcards: Any) -> list[str]:
-        """Return the pictures and what-if tables of the studies whose logs are available."""
-        whatifs = [
-            f"results/whatif/{study}/{name}.{end}"
-            for study, name in self.whatifs
-            if self.is_reached(self.logs_behind(name))
-            for end in ("html", "csv")
-        ]
-        return self.pictures("png", "svg") + whatifs
-
-    def drawings(self, wildcards: Any) -> list[str]:
-        """Return the interactive figures of the studies whose logs are available."""
-        return self.pictures("json")
-
-    def pictures(self, *endings: str) -> list[str]:
-        """Return the files of figures whose logs are available, of all kinds or with these endings."""
-        shown = [name for name, options in self.drawn.items() if self.is_reached(self.logs_behind(options["log"]))]
-        return _figure_files(shown, *endings)
-
-    @cached_property
     def settings(self) -> str:
         """The file with the config that the report reads, without the mirror, which does not affect results."""
-        return plan_file("settings", self._settings)
+        return plan_file("settings", self.settings_content)
 
     @property
-    def _settings(self) -> Config:
+    def settings_content(self) -> Config:
+        """The config that the report reads."""
         return {key: value for key, value in self.config.items() if key != "mirror"}
 
     @cached_property
@@ -544,81 +370,8 @@ class Workflow:
         files = self.loaded_files()
         return plan_file("load", {"files": files, "reached": reached, "compared": compared, "asked": asked})
 
-    # -- results of former configs
 
-    @cached_property
-    def to_keep(self) -> str:
-        """The file with the files and folders that the config's jobs make in results, also those of missing logs."""
-        alone = [self.simulations([name]) for name in self.runs if replicate_of(name) is None]
-        together = [self.simulations(one.simulated) for one in self.replicates.values() if one.simulated]
-        files = {
-            *(f"results/logs/{self.source(log_of(name)).name}.swf.gz" for name in self.workloads),
-            *(f"results/workloads/{name}.parquet" for name in self.workloads),
-            *(file for name in self.workloads if (file := self._fit_of(name))),
-            *self.loaded_files(),
-            *(f"results/whatif/{study}/{name}.{end}" for study, name in self.whatifs for end in ("html", "csv")),
-            *(f"results/forecasts/{study}/{name}.csv" for study, name in self.forecasts),
-            *_figure_files(self.drawn),
-            *(str(REACHED), self.settings, self.to_load, *alone, *together, *(one.plan for one in self.figures)),
-        }
-        return plan_file("keep", {"files": sorted(files)})
-
-    # -- resources
-
-    def size_mb(self, wildcards: Any, input: Iterable[str]) -> float:
-        """
-        Return the size (MB) of a job's input, estimated by the jobs of the log for files that do not exist yet.
-
-        A group of jobs is submitted before most of its files exist, and Snakemake omits resources that it cannot
-        evaluate from the memory and the time of the group.
-        """
-        name = getattr(wildcards, "workload", None) or getattr(wildcards, "log", None)
-        log = self.catalogue.get(log_of(name)) if name else None
-        jobs = (log and (log.jobs or source_of(log, self.catalogue).jobs)) or MANY_JOBS
-        size = 0.0
-        for path in map(Path, input):
-            files = [*path.iterdir()] if path.is_dir() else [path]
-            size += sum(file.stat().st_size / 1e6 if file.is_file() else jobs * MB_PER_JOB for file in files)
-        return size
-
-    def memory(self, base: float, per_mb: float) -> Callable[[Any, Any, int], int]:
-        """Return the memory (MB) of a job as a function: base plus a part per MB of input, times 1.5 per retry."""
-        own = SNAKEMAKE + base
-        return lambda wildcards, input, attempt: int(
-            (own + per_mb * self.size_mb(wildcards, input)) * 1.5 ** (attempt - 1)
-        )
-
-    def minutes(self, base: float, per_mb: float) -> Callable[[Any, Any, int], int]:
-        """Return the run time (minutes) of a job as a function: base plus a part per MB of input, doubled per retry."""
-        return lambda wildcards, input, attempt: int(
-            (base + per_mb * self.size_mb(wildcards, input)) * 2 ** (attempt - 1) + 1
-        )
-
-
-def figure_labels(file: str) -> dict[str, Any]:
-    """
-    Return the category and the labels of a figure in Snakemake's own report.
-
-    Examples
-    --------
-    >>> figure_labels("results/figures/heatmaps/KTH-SP2-difference.png")
-    {'category': 'heatmaps', 'labels': {'figure': 'KTH-SP2-difference'}}
-    """
-    path = Path(file)
-    return {"category": path.parent.name, "labels": {"figure": path.stem}}
-
-
-def _figure_files(names: Iterable[str], *endings: str) -> list[str]:
-    return [f"results/figures/{name}.{ending}" for name in names for ending in endings or ("png", "svg", "json")]
-
-
-def _digest_of(run: str) -> str:
-    """Return the file with the digest of a run, or the folder of the run if the file was deleted."""
-    file = Path(f"results/runs/{run}{DIGEST}")
-    return str(file.parent if file.parent.is_dir() and not file.is_file() else file)
-
-
-def _fit_file(content: Config, parent: str) -> str:
+def fit_file(content: Config, parent: str) -> str:
     """Return the fitted model that a step of the workload ``parent`` draws from; empty if there is none."""
     if not is_fitted(content):
         return ""

@@ -18,6 +18,15 @@ from swflow.jobs.table import Entry, Workload, is_sorted
 from swflow.log.imported import log_metadata
 from swflow.log.swf import LogParts, is_large, text_parts
 from swflow.workload import clean as whole
+from swflow.workload.removals import (
+    beyond_limits,
+    no_job_left,
+    removals,
+    require_complete,
+    require_unique,
+    within_limits,
+    without_removed,
+)
 
 
 def clean_into(
@@ -63,18 +72,18 @@ def _clean_in_parts(
     log = _Parts(path, lenient, name)
     with folder_beside(output) as folder:
         raw = [_written(part, folder / f"log{number:06}.parquet") for number, part in enumerate(log)]
-        whole.require_complete(log.unnumbered, "job_id", name)
-        whole.require_unique(np.concatenate(log.ids), name)
+        require_complete(log.unnumbered, "job_id", name)
+        require_unique(np.concatenate(log.ids), name)
         log.ids.clear()
         machine, source = whole.machine_of(map(pl.read_parquet, raw), log.header, processors, nodes)
         begin, end = (log.header.seconds_since_start(moment) if moment else None for moment in (since, until))
-        reasons = list(whole.removals(machine, (begin, end), keep_cancelled=keep_cancelled, **rules))
+        reasons = list(removals(machine, (begin, end), keep_cancelled=keep_cancelled, **rules))
         counts: Counter[str] = Counter()
         rows = unknown = 0
         kept = []
         for number, file in enumerate(raw):
             part = whole.prepared(pl.read_parquet(file), keep_cancelled, keep_instant=keep_instant)
-            jobs, removed = whole.without_removed(part, reasons)
+            jobs, removed = without_removed(part, reasons)
             file.unlink()
             counts.update(removed)
             rows += jobs.height
@@ -82,9 +91,9 @@ def _clean_in_parts(
             if jobs.height:
                 kept.append(_written(jobs, folder / f"kept{number:06}.parquet"))
         removed = {reason: counts[reason] for reason, _ in reasons if counts[reason]}
-        whole.require_complete(unknown, "submit_time", name)
+        require_complete(unknown, "submit_time", name)
         if not kept:
-            raise whole.no_job_left(name, log.jobs - log.beyond, removed)
+            raise no_job_left(name, log.jobs - log.beyond, removed)
         table = pl.scan_parquet(kept, glob=False)
         if malformed := len(log.parts_skipped) + log.beyond:
             removed = {"malformed": malformed} | removed
@@ -132,9 +141,9 @@ class _Parts:
         first: dict[str, float] = {}
         for fields in self._source:
             self.jobs += fields.height
-            within = fields.filter(whole.within_limits())
+            within = fields.filter(within_limits())
             if within.height < fields.height:
-                first = first or fields.filter(~whole.within_limits()).row(0, named=True)
+                first = first or fields.filter(~within_limits()).row(0, named=True)
                 self.beyond += fields.height - within.height
             if first and not self.lenient:
                 continue
@@ -145,7 +154,7 @@ class _Parts:
             if within.height:
                 yield within
         if first and not self.lenient:
-            raise whole.beyond_limits(f"clean: {self.name}", first, self.beyond)
+            raise beyond_limits(f"clean: {self.name}", first, self.beyond)
         if self.jobs == self.beyond:
             raise SwflowError(f"clean: {self.name}: no job is within the limits of times and processors")
 

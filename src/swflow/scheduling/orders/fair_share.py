@@ -9,16 +9,8 @@ import polars as pl
 
 from swflow.errors import SwflowError, suggest
 from swflow.jobs.table import Workload
-from swflow.scheduling.options import (
-    LIMITS,
-    USER_LIMITS,
-    WITH_USER_LIMITS,
-    Account,
-    Cluster,
-    Limits,
-    Priority,
-    accounts_above,
-)
+from swflow.scheduling.option_checks import accounts_above
+from swflow.scheduling.options import LIMITS, USER_LIMITS, WITH_USER_LIMITS, Account, Cluster, Limits, Priority
 from swflow.scheduling.orders.keys import mentioned
 from swflow.scheduling.orders.vocabulary import MULTIFACTOR, OF_ACCOUNTS, OF_TREE
 from swflow.scheduling.slurm.fair_tree import new_fair_tree

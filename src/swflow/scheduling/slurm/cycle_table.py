@@ -3,9 +3,9 @@
 import numpy as np
 
 from swflow.scheduling.machine.allocation import EMPTY, assign, is_within, remove
+from swflow.scheduling.slurm.fitting import needs_as_much
 from swflow.scheduling.slurm.node_state import KEPT, NodeState, keep, most_usable
 from swflow.scheduling.slurm.operations import find_occupied
-from swflow.scheduling.slurm.placement import needs_as_much
 from swflow.scheduling.slurm.state import SlurmState
 from swflow.scheduling.slurm.timetable import slot_start
 

@@ -10,7 +10,8 @@ import polars as pl
 
 from swflow.errors import SwflowError
 from swflow.jobs.table import Workload
-from swflow.scheduling.options import Unavailable, Unchecked, in_ranges, positions_of
+from swflow.scheduling.option_checks import in_ranges, positions_of
+from swflow.scheduling.options import Unavailable, Unchecked
 from swflow.scheduling.orders.fair_share import SELECT, Names
 from swflow.scheduling.scheduler import Scheduler
 

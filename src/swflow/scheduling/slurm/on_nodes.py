@@ -18,6 +18,7 @@ from swflow.scheduling.slurm.cycle_table import (
     reserve_nodes,
     slot_at,
 )
+from swflow.scheduling.slurm.fitting import all_for, free_for, free_for_kind
 from swflow.scheduling.slurm.node_state import NodeState, in_both, keep, most_usable, total
 from swflow.scheduling.slurm.operations import (
     has_failed,
@@ -27,14 +28,7 @@ from swflow.scheduling.slurm.operations import (
     start_or_reserve,
     would_start,
 )
-from swflow.scheduling.slurm.placement import (
-    NODES,
-    all_for,
-    choose_free_nodes,
-    choose_nodes_then,
-    free_for,
-    free_for_kind,
-)
+from swflow.scheduling.slurm.placement import NODES, choose_free_nodes, choose_nodes_then
 from swflow.scheduling.slurm.search import next_job, start_search
 from swflow.scheduling.slurm.state import SlurmState
 from swflow.scheduling.slurm.timetable import slot_start

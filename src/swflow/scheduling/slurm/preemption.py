@@ -7,15 +7,10 @@ import numpy as np
 
 from swflow.scheduling.machine.allocation import EMPTY, ONE, assign, clear, fill, remove
 from swflow.scheduling.slurm import operations
+from swflow.scheduling.slurm.fitting import free_for, units_of_part
 from swflow.scheduling.slurm.node_state import NodeState, in_both, keep
 from swflow.scheduling.slurm.on_nodes import ON_NODES, TESTED, find_own, reserve_picked
-from swflow.scheduling.slurm.placement import (
-    choose_free_nodes,
-    choose_nodes_then,
-    free_for,
-    planned_start,
-    units_of_part,
-)
+from swflow.scheduling.slurm.placement import choose_free_nodes, choose_nodes_then, planned_start
 from swflow.scheduling.slurm.state import SlurmState
 from swflow.scheduling.state.changes import arrive, begin, complete
 from swflow.scheduling.state.heap import change, pop, push

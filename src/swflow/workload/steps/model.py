@@ -14,7 +14,7 @@ from swflow.files.atomic import read_json, write_text
 from swflow.jobs.machine import Machine
 from swflow.jobs.randomness import generator
 from swflow.jobs.table import Entry, Workload, log_fields, require_known
-from swflow.workload.clean import clean, without_removed
+from swflow.workload.clean import clean
 from swflow.workload.models.arrivals import DailyCycle, LogArrivals, arrivals_from_dict, fit_daily_cycle
 from swflow.workload.models.fit_measures import fit_measures
 from swflow.workload.models.lublin import generate_lublin
@@ -23,6 +23,7 @@ from swflow.workload.models.mixtures import COMPONENTS
 from swflow.workload.models.pools import Plain, Pools, as_plain, pools_of
 from swflow.workload.models.resample import RepetitionModel, ResampleModel, fit_repetition, fit_resample
 from swflow.workload.models.song import MarkovModel, fit_markov, generate_markov, power_of_two_class
+from swflow.workload.removals import without_removed
 
 #: The models, with descriptions.
 MODELS: dict[str, str] = {

@@ -7,7 +7,8 @@ import polars as pl
 from swflow.errors import SwflowError, suggest
 from swflow.jobs.machine import PRESETS, Machine
 from swflow.jobs.table import Workload
-from swflow.workload.clean import without_lost, without_removed
+from swflow.workload.clean import without_lost
+from swflow.workload.removals import without_removed
 
 
 def with_machine(

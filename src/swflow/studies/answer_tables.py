@@ -1,0 +1,155 @@
+"""The tables of an answer."""
+
+from typing import NamedTuple
+
+import polars as pl
+
+from swflow.analysis import verdicts
+from swflow.studies.answer import LABELS, Question
+from swflow.studies.sentences import MOST_SENTENCES, percent
+from swflow.studies.variants import Variant
+from swflow.studies.whatif import BASE, RECORDED, Row
+from swflow.studies.why import parts_of_variants
+from swflow.studies.wording import Percent, Unit, share_of, unit_of, unit_of_measure
+
+#: The verdicts on a change, as one word of a table.
+WORDS: dict[str, str] = {verdicts.BETTER: "better", verdicts.WORSE: "worse"}
+
+#: Groups in a table on the terminal and on a page; files have all.
+MOST_GROUPS = 10
+
+
+class Table(NamedTuple):
+    """A table of texts with a title; the first column names the rows."""
+
+    title: str
+    columns: list[str]
+    rows: list[list[str]]
+
+
+# -- tables
+
+
+def tables(question: Question) -> list[Table]:
+    """Return the tables of an answer: the base and the record, a variant now and then, or a ranking of variants."""
+    if len(question.variants) == 1:
+        found = [_of_base(question)]
+    elif len(question.variants) == 2:
+        found = [now_and_then(question, question.variants[1])]
+    else:
+        found = [_ranking(question), _other_measures(question)]
+    if question.answer.reasons:
+        order = [question.base, *question.ranked]
+        found.append(Table(*parts_of_variants({one.name: question.answer.reasons[one.name] for one in order})))
+    return [*found, *_groups(question)]
+
+
+def now_and_then(question: Question, variant: Variant) -> Table:
+    """Return the measures of the base and of a variant, with the changes."""
+    rows = []
+    base, then = question.rows(question.base), question.rows(variant)
+    for measure, row in then.items():
+        unit = unit_of_measure(measure, row["base"], row["value"])
+        rows.append([_label(measure, unit), unit.number(row["base"]), unit.number(row["value"]), *_change(row, unit)])
+    main, was = then["mean_wait_time"], base["mean_wait_time"]
+    rows.append(["utilization", share_of(was["utilization"]), share_of(main["utilization"]), "", "", ""])
+    before, after = ({"processors": row["processors"], **units_in(row)} for row in (was, main))
+    for name in before | after:
+        first, second = before.get(name, 0), after.get(name, 0)
+        if name == "processors" or first != second:
+            change = f"{100 * (second / first - 1):+.0f} %".replace("-", "−") if first and first != second else ""
+            rows.append([name, f"{first:,}", f"{second:,}", change, "", ""])
+    return Table(variant.name, ["", "now", "then", "change", "95 % interval", "verdict"], rows)
+
+
+def units_in(row: Row) -> dict[str, int]:
+    """Return the units of the resources that a row states."""
+    parts = (text.partition("=") for text in row["resources"].split(",") if text)
+    return {name: int(units) for name, _, units in parts}
+
+
+def _label(measure: str, unit: Unit) -> str:
+    return f"{LABELS[measure]}, {unit.name}" if unit.name else LABELS[measure]
+
+
+def _change(row: Row, unit: Unit) -> list[str]:
+    """Return the change of a value, its interval and the verdict."""
+    if row["verdict_holm"] == BASE:
+        return ["", "", "now"]
+    found, word = percent(row), WORDS.get(row["verdict_holm"], row["verdict_holm"])
+    return [found.change, found.interval, word] if found else [unit.number(row["difference"]), "", word]
+
+
+def _ranking(question: Question) -> Table:
+    rows = [(variant, question.row(variant)) for variant in [question.base, *question.ranked]]
+    unit = unit_of(*(row["value"] for _, row in rows))
+    found = [
+        [
+            variant.name, unit.number(row["value"]), *_change(row, unit), f"{row['processors']:,}",
+            share_of(row["utilization"]),
+        ]
+        for variant, row in rows
+    ]  # fmt: skip
+    columns = ["", f"mean wait, {unit.name}", "change", "95 % interval", "verdict", "processors", "utilization"]
+    return Table("Mean wait, the shortest first", columns, found)
+
+
+def _other_measures(question: Question) -> Table:
+    every = [question.rows(variant) for variant in [question.base, *question.ranked]]
+    units = {
+        measure: unit_of_measure(measure, *(rows[measure]["value"] for rows in every))
+        for measure in LABELS
+        if measure != "mean_wait_time"
+    }
+    found = []
+    for rows in every:
+        cells = []
+        for measure, unit in units.items():
+            row, change = rows[measure], percent(rows[measure])
+            is_base = row["verdict_holm"] == BASE
+            cells.append(unit.number(row["value"]) + ("" if is_base or not change else f" ({change.change})"))
+        found.append([rows["awrt"]["variant"], *cells])
+    columns = ["", *(_label(measure, unit) for measure, unit in units.items())]
+    return Table("Other measures", columns, found)
+
+
+def _of_base(question: Question) -> Table:
+    rows, recorded = question.rows(question.base), question.recorded
+    lines = []
+    for measure, row in rows.items():
+        unit = unit_of_measure(measure, row["value"], recorded if measure == "mean_wait_time" else None)
+        known = unit.number(recorded) if measure == "mean_wait_time" and recorded is not None else ""
+        lines.append([_label(measure, unit), known, unit.number(row["value"])])
+    lines.append(["utilization", "", share_of(rows["awrt"]["utilization"])])
+    lines.append(["processors", "", f"{rows['awrt']['processors']:,}"])
+    return Table(question.base.name, ["", "recorded", "simulated"], lines)
+
+
+def _groups(question: Question) -> list[Table]:
+    """Return the mean waits of the largest groups, such as partitions, in the record, now, and under each variant."""
+    found = []
+    groups = question.answer.groups
+    for by in groups["by"].unique(maintain_order=True):
+        names = groups.filter((pl.col("by") == by) & (pl.col("variant") == question.base.name))
+        most = names.sort("jobs", descending=True, maintain_order=True).head(MOST_GROUPS)
+        if most.height < 2 and by == "partition":
+            continue
+        shown = groups.filter((pl.col("by") == by) & pl.col("name").is_in(most["name"].implode()))
+        unit = unit_of(*shown["value"].to_list())
+        values = {(row["variant"], row["name"]): row["value"] for row in shown.iter_rows(named=True)}
+        variants = {question.base.name: "now" if len(question.variants) > 1 else "simulated"}
+        ranked = question.ranked[:MOST_SENTENCES]
+        variants |= {one.name: "then" if len(question.variants) == 2 else one.name for one in ranked}
+        if (RECORDED, most["name"][0]) in values:
+            variants = {RECORDED: "recorded", **variants}
+        rows = []
+        for name, jobs in most.select("name", "jobs").iter_rows():
+            row = [values.get((variant, name)) for variant in variants]
+            rows.append([name, f"{jobs:,}", *("" if value is None else unit.number(value) for value in row)])
+            if len(question.variants) == 2:
+                now, then = values.get((question.base.name, name)), values.get((ranked[0].name, name))
+                rows[-1].append(Percent(100 * (then / now - 1)).change if now and then is not None else "")
+        columns = [by, "jobs", *variants.values(), *(["change"] if len(question.variants) == 2 else [])]
+        more = f", the {MOST_GROUPS} with most jobs of {names.height:,}" * (names.height > MOST_GROUPS)
+        found.append(Table(f"Mean wait by {by}, {unit.name}{more}", columns, rows))
+    return found

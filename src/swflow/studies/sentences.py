@@ -1,0 +1,275 @@
+"""Sentences that answer a what-if: each variant, its change, and the fidelity of the model."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from swflow.analysis import verdicts
+from swflow.analysis.fidelity import Trust
+from swflow.analysis.intervals import FEWEST_WEEKS
+from swflow.log.site import SITE
+from swflow.scheduling.options import Unchecked
+from swflow.scheduling.scheduler import LOG
+from swflow.studies.answer import TITLES, Question
+from swflow.studies.caveats import is_supported
+from swflow.studies.hardware import partitions_named
+from swflow.studies.variants import Change, Variant
+from swflow.studies.whatif import Row
+from swflow.studies.why import limits_in_words
+from swflow.studies.wording import DIRECTIONS, Percent, listed, share_of, unit_of
+
+#: Below this share of jobs that wait at all, an answer states how rare waits are.
+RARE = 0.1
+
+#: Variants with a sentence each; of more, the best ones have one.
+MOST_SENTENCES = 4
+
+
+# -- sentences
+
+
+def sentences(question: Question) -> list[str]:
+    """Return the answer in sentences: one on each variant, the best ones if there are many."""
+    ranked = question.ranked
+    lines = [variant_in_words(question, variant) for variant in ranked[:MOST_SENTENCES]]
+    if len(ranked) > MOST_SENTENCES:
+        lines[0] = f"Of {len(ranked)} variants, the {MOST_SENTENCES} with the shortest mean waits: {lines[0]}"
+    if question.answer.reasons and (limits := limits_in_words(question.answer.reasons[question.base.name])):
+        lines.append(limits)
+    lines += [f"{name} cannot be simulated: {reason}." for name, reason in question.answer.skipped]
+    if question.answer.left_out:
+        total = question.workload.jobs.height
+        lines.append(
+            f"{question.answer.left_out:,} of {total:,} jobs do not fit into the smallest machine, cluster or limit. "
+            "They are left out now and then, so that these waits are those of a lighter load."
+        )
+    return lines
+
+
+def variant_in_words(question: Question, variant: Variant) -> str:
+    """Return the change of the mean wait by a variant, other decided measures, and what the variant leaves out."""
+    rows = question.rows(variant)
+    main = rows["mean_wait_time"]
+    subject = _subject(question, variant)
+    is_doubtful = question.answer.trust is Trust.DIRECTIONS and variant == question.ranked[0]
+    doubt = "in a simulation that does not reproduce this site well, " * is_doubtful
+    said = [f"{subject}, {doubt}{_change_in_words(main)}"]
+    for decided, word in DIRECTIONS.items():
+        others = [
+            f"the {TITLES[measure]} is {found.size} {word if 'slowdown' not in measure else _SIZES[decided]}"
+            for measure, row in rows.items()
+            if measure != "mean_wait_time"
+            and row["verdict_holm"] == decided != main["verdict_holm"]
+            and (found := percent(row))
+        ]
+        said += [f"{_capital(listed(others))}."] if others else []
+    said += [text for text in (_rare(question, variant, main), _left_alone(question, variant)) if text]
+    by_base = question.site.dropped_by(question.base.options)
+    dropped = [one for one in question.site.dropped_by(variant.options) if one not in by_base]
+    if dropped and variant.scheduler != question.base.scheduler:
+        text = f"This scheduler does not simulate {listed(dropped)} of the site"
+        other = f"{SITE}-{variant.scheduler}"
+        said.append(f"{text}; {other} does." if is_supported(question.site, other) else f"{text}.")
+    return " ".join(said)
+
+
+#: The direction of a decided change of a slowdown.
+_SIZES = {verdicts.BETTER: "smaller", verdicts.WORSE: "larger"}
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _subject(question: Question, variant: Variant) -> str:
+    """Return the changes of a variant as the beginning of a sentence."""
+    parts = [_amount_in_words(what, change) for what, change in variant.changes.items()]
+    if variant.estimates is not None:
+        exact = variant.estimates == 1
+        parts.append("perfect estimates" if exact else f"estimates of {variant.estimates:g} times the run times")
+    parts += [f"{variant.arrivals:g} times the arrival rate"] if variant.arrivals != 1 else []
+    parts += [f"{variant.run_times:g} times the run times"] if variant.run_times != 1 else []
+    with_them = f"with {listed(parts)}" if parts else ""
+    if variant.scheduler == question.base.scheduler:
+        return _capital(with_them)
+    return f"Under {variant.scheduler}" + (f" {with_them}" if with_them else "")
+
+
+def _amount_in_words(what: str, change: Change) -> str:
+    """
+    Return a change of the machine as text.
+
+    Examples
+    --------
+    >>> from swflow.studies.variants import read_nodes, read_processors, read_resource
+    >>> _amount_in_words("nodes", read_nodes("gpu=+2"))
+    '2 more nodes in partition gpu'
+    >>> _amount_in_words("processors", read_processors("-25%"))
+    '25 % fewer processors'
+    >>> _amount_in_words("resource", read_resource("gpus=512"))
+    '512 gpus'
+    """
+    amount, name = change.amount, change.resource or what
+    where = f" in partition {change.partition}" if change.partition else ""
+    if amount.kind == "number":
+        return f"{amount.value:,.0f} {name}{where}"
+    size = f"{abs(100 * amount.value):g} %" if amount.kind == "share" else f"{abs(amount.value):,.0f}"
+    return f"{size} {'more' if amount.value >= 0 else 'fewer'} {name}{where}"
+
+
+def percent(row: Row) -> Percent | None:
+    """Return the change of a row in percent of its base; None if that is 0."""
+    return Percent.of(row["base"], row["difference"], row["low"], row["high"])
+
+
+def _change_in_words(row: Row) -> str:
+    """Return the change of the mean wait as the rest of a sentence."""
+    unit = unit_of(row["base"], row["value"])
+    values = f"{unit.number(row['value'])} instead of {unit.of(row['base'])}"
+    found = percent(row)
+    match row["verdict_holm"]:
+        case verdicts.BETTER | verdicts.WORSE as decided:
+            return f"the mean wait is {f'{found.size} {DIRECTIONS[decided]}: ' if found else ''}{values}."
+        case verdicts.NOT_DISTINGUISHABLE:
+            change = f", {found.signed}" if found else ""
+            after = " after the correction for the number of variants" * (row["verdict"] != row["verdict_holm"])
+            return f"the mean wait is {values}{change}: not distinguishable{after}."
+        case verdicts.DEPENDENT_WEEKS:
+            change = f", {found.signed}" if found else ""
+            return f"the mean wait is {values}{change}: cannot tell, because the weeks depend on each other."
+        case verdicts.SATURATED:
+            change = f", {found.signed}" if found else ""
+            return f"the mean wait is {values}{change}: cannot tell, because the queue grows over the whole log."
+        case verdicts.EQUAL:
+            return f"the mean wait stays the same, {unit.of(row['base'])}."
+    change = f" ({found.change})" if found else ""
+    weeks = f"a verdict needs {FEWEST_WEEKS} weeks, and the log has {row['weeks']}"
+    return f"the mean wait is {values}{change}; {weeks}."
+
+
+def _rare(question: Question, variant: Variant, row: Row) -> str:
+    """Return how many jobs wait at all, and in how many weeks their mean wait changes, if that is worth knowing."""
+    found = question.answer.waiting.get(variant.name)
+    if found is None or row["verdict_holm"] == verdicts.EQUAL:
+        return ""
+    if found.base_share >= RARE and row["verdict_holm"] not in (verdicts.NOT_DISTINGUISHABLE, verdicts.DEPENDENT_WEEKS):
+        return ""
+    rare = "Waits are rare: " * (found.base_share < RARE)
+    return (
+        f"{rare}{share_of(found.base_share)} of the jobs wait at all now, {share_of(found.share)} then; the mean wait "
+        f"is shorter in {found.shorter or 'none'} and longer in {found.longer or 'none'} of {found.weeks} weeks."
+    )
+
+
+def _left_alone(question: Question, variant: Variant) -> str:
+    """Return the resources that a change of the processors does not change, and how to change them."""
+    change = variant.processors
+    if change is None or change.amount.kind == "share":
+        return ""
+    names = question.site.resources
+    clusters = variant.options.get("clusters") or ()
+    if change.partition and clusters:
+        own = [one for one in clusters if change.partition in partitions_named(one)]
+        names = [name for name in names if any(name in (one.get("resources") or {}) for one in own)]
+    names = [name for name in names if name not in question.site.dropped_by(variant.options) and name != "licenses"]
+    if not names:
+        return ""
+    example = f"{change.partition}=+2" if change.partition else "+2"
+    return f"The {listed(names)} of the machine stay as they are; --nodes {example} adds whole nodes."
+
+
+def fidelity_in_words(question: Question) -> str:
+    """Return how well the base reproduces the record, and which results can therefore be trusted."""
+    name, found = question.base.name, question.answer.fidelity
+    if question.answer.trust is Trust.RECORD:
+        return "The base is the recorded schedule: each change compares a simulation with the record."
+    if found is None or question.answer.trust is Trust.UNKNOWN:
+        return f"The log records no waits, so it is unknown how well {name} reproduces the site."
+    simulated, recorded = found["simulated_mean_wait_time"] or 0.0, found["recorded_mean_wait_time"] or 0.0
+    unit = unit_of(simulated, recorded)
+    return (
+        f"Under {name}, the simulated mean wait is {unit.of(simulated)}; the recorded one is {unit.of(recorded)}. "
+        f"{_TRUST[question.answer.trust]} {100 * (found['started_alike'] or 0.0):.0f} % of the jobs start within a "
+        "minute of the recorded start, and the Kolmogorov-Smirnov distance between simulated and recorded waits is "
+        f"{found['wait_distance'] or 0.0:.2f} (0: identical)."
+    )
+
+
+_TRUST = {
+    Trust.MINUTES: "The simulation reproduces this site, so its minutes can be trusted.",
+    Trust.PERCENTAGES: "The simulation reproduces this site roughly, so trust percentages more than minutes.",
+    Trust.DIRECTIONS: "The simulation does not reproduce this site well, so trust only whether a change is better or "
+    "worse.",
+}
+
+
+# -- schedulers as text
+
+
+def schedulers_in_words(question: Question) -> list[str]:
+    """Return a line per scheduler with its options, such as ``easy: order fcfs, backfill easy``."""
+    return [f"{name}: {options_in_words(options)}" for name, options in question.schedulers.items()]
+
+
+def options_in_words(options: Unchecked) -> str:
+    """
+    Return a scheduler's options as text; order and backfilling are always named.
+
+    Examples
+    --------
+    >>> options_in_words({"order": "sjf"})
+    'order sjf, backfill none'
+    >>> options_in_words({"dispatch": "partition", "clusters": [{"partition": "cpu", "processors": 64}]})
+    'order fcfs, backfill none, clusters cpu 64 processors'
+    >>> nodes = [{"count": 2, "processors": 4, "partition": ["a", "b"], "resources": {"gpus": 2}, "features": ["ib"]}]
+    >>> options_in_words({"backfill": "slurm", "nodes": nodes})
+    'order fcfs, backfill slurm, 2 nodes of 4 processors and 2 gpus with ib for a+b'
+    >>> options_in_words({"limits": {"partition": {"cpu": {"processors": 64}}, "user": {"jobs": 2}}})
+    'order fcfs, backfill none, at most 64 processors in partition cpu, at most 2 jobs of each user'
+    """
+    if options.get("order") == LOG:
+        return "the recorded schedule"
+    shown = {"order": "fcfs", "backfill": "none"} | dict(options)
+    clusters, nodes = shown.pop("clusters", None) or (), shown.pop("nodes", None) or ()
+    if clusters and shown.get("dispatch") == "partition":
+        del shown["dispatch"]
+    resources = _units_in_words(shown.pop("resources", None))
+    limits = _limits_in_words(shown.pop("limits", None))
+    parts = [f"{name.replace('_', ' ')} {_value_in_words(value)}" for name, value in shown.items() if value is not None]
+    parts += [f"resources {resources}"] if resources else []
+    parts += limits
+    sizes = [f"{'+'.join(partitions_named(one))} {one['processors']:,}".strip() for one in clusters]
+    if sizes:
+        parts.append(f"clusters {', '.join(sizes)} processors")
+    parts += [
+        f"{one['count']:,} nodes of {one['processors']:,} processors"
+        f"{' and ' * bool(one.get('resources'))}{_units_in_words(one.get('resources'))}"
+        f"{' with ' * bool(one.get('features'))}{'+'.join(one.get('features', ()))}"
+        f"{' for ' * bool(partitions_named(one))}{'+'.join(partitions_named(one))}"
+        for one in nodes
+    ]
+    for one in clusters:
+        units = _units_in_words(one.get("resources"))
+        parts += [f"{'+'.join(partitions_named(one)) or 'a cluster'} has {units}"] if units else []
+    return ", ".join(parts)
+
+
+def _value_in_words(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return " and ".join(f"{name} {_value_in_words(part)}" for name, part in value.items())
+    return str(value)
+
+
+def _limits_in_words(limits: Mapping[str, Unchecked] | None) -> list[str]:
+    found = []
+    for kind, of_kind in (limits or {}).items():
+        for name, limit in of_kind.items():
+            if isinstance(limit, Mapping):
+                found += [f"at most {most:,} {what.replace('_', ' ')} in {kind} {name}" for what, most in limit.items()]
+            else:
+                found.append(f"at most {limit:,} {name.replace('_', ' ')} of each {kind}")
+    return found
+
+
+def _units_in_words(resources: Mapping[str, int | None] | None) -> str:
+    """Return units of resources as text, such as ``64 gpus and 20 nodes``."""
+    return " and ".join(f"{units:,} {name}" for name, units in (resources or {}).items() if units is not None)
