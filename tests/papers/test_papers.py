@@ -430,7 +430,8 @@ def test_the_documentation_is_that_of_the_published_tables_and_claims():
     counts = Counter(merged.unique(["paper", "table", "row", "column"]).select("paper", "table").iter_rows())
     covered = papers.read(papers.COVERAGE)
     assert {(row["paper"], row["table"]): int(row["published"]) for row in covered} == counts
-    assert len(papers.read(papers.OPEN)) == sum(int(row["open"]) for row in covered)
+    opened = [row for row in papers.read(papers.OPEN) if "(here " not in row["row"]]  # the others are compared twice
+    assert len(opened) == sum(int(row["open"]) for row in covered)
     assert {row["claim"] for row in papers.read(papers.CLAIMS)} == {claim["claim"] for claim in published_claims()}
 
 
