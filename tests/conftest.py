@@ -52,7 +52,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 #: Folders and files whose cases by hand run as plain Python: a wrong index is an error, and nothing is compiled.
-PLAIN = {"laws", "scheduling", "test_fuzz.py"}
+PLAIN = {
+    "conformance", "laws", "scheduling", "test_fuzz.py", "test_oversubscribed.py", "test_resource_metrics.py",
+    "test_shadows.py",
+}  # fmt: skip
 
 
 @pytest.hookimpl(wrapper=True)

@@ -163,7 +163,6 @@ def test_random_cases_are_equal_or_errors(kind: str, cases: range):
         _, verdict, text = fuzz.run_case(1, number, [kind])
         assert verdict != fuzz.FAILURE, (number, text)
         verdicts.add(verdict)
-    assert fuzz.EQUAL in verdicts
     assert cases == FEW or len(verdicts) == (1 if kind in ("ordinary", "table") else 2)
 
 

@@ -166,7 +166,7 @@ def test_several_schedulers_have_the_metrics_in_the_order_of_one(log, capfd):
         return [line.split()[0] for line in capfd.readouterr().out.splitlines()[2:] if line.strip()]
 
     of_one = metrics_of("--backfill", "easy")
-    assert of_one[:3] == ["jobs", "makespan", "utilization"]
+    assert of_one[:4] == ["jobs", "offered_load", "saturated", "makespan"]
     assert metrics_of("--scheduler", "easy", "--scheduler", "fcfs") == of_one
     assert metrics_of("--scheduler", "easy", "--scheduler", "fcfs", "-o", "runs/toy") == of_one
 

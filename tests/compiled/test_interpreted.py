@@ -57,6 +57,7 @@ def with_demands(jobs: Any) -> Any:
     return memory(with_machine(jobs, preset="alvio-node"), seed=1, step="memory-high")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCHEDULERS)
 def test_the_command_gives_the_same_outcomes_without_a_compiler(name: str, tmp_path: Path) -> None:
     fields = generate_lublin(60, 32, generator(2, "interpreted"), load=1.0)

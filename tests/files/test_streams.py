@@ -20,7 +20,10 @@ def run(*words: object, closed: str) -> subprocess.CompletedProcess:
     return subprocess.run(["sh", "-c", f'exec "$@" {closed}', "sh", *call], text=True, capture_output=True)
 
 
-@pytest.mark.parametrize("closed", ["2>&-", "1>&-", "0<&-", "1>&- 2>&-", "0<&- 1>&- 2>&-"])
+@pytest.mark.parametrize(
+    "closed",
+    ["2>&-", *(pytest.param(one, marks=pytest.mark.slow) for one in ("1>&-", "0<&-", "1>&- 2>&-")), "0<&- 1>&- 2>&-"],
+)
 def test_closed_streams_change_no_output(tmp_path: Path, closed: str):
     pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "a.parquet")
     for words, status in ((("generate", "lublin", "--jobs", 20, "-o", tmp_path / "x.swf"), 0),

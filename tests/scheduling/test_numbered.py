@@ -211,7 +211,7 @@ def test_an_order_may_be_keys_or_a_formula() -> None:
     for _ in range(50):
         rows = random_rows(generator, 6)
         submit, run, planned, processors, user = np.array(rows, np.float64).reshape(-1, 5).T
-        attributes = np.zeros((len(rows), 5))
+        attributes = np.zeros((len(rows), 6))
         attributes[:, 0] = user
         arguments = (submit, run, planned, processors.astype(np.int64), 6)
         # At any time, the order by age is the order by submit time: the formula and these keys are one order.

@@ -30,6 +30,7 @@ def workload(request: pytest.FixtureRequest) -> Workload:
     return clean(fields, Machine.of(32), name="orders")
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("backfill", ["none", "easy", "conservative"])
 @pytest.mark.parametrize("name", TWINS)
 def test_a_named_order_equals_its_formula(workload, name, backfill):
@@ -136,6 +137,7 @@ def goes_together(allocation: str, backfill: str, more: dict) -> bool:
     )
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("allocation", CHOICES["allocation"])
 @pytest.mark.parametrize("backfill", ["none", "easy", "conservative", "reservation-table"])
 @pytest.mark.parametrize(

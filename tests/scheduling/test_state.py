@@ -12,12 +12,12 @@ import naive
 import naive_slurm
 from helpers.kernels import for_python
 from swflow.compiled.source import Linker, plain_argument, register_formula
-from swflow.scheduling.orders.vocabulary import PARAMETERS
 from swflow.scheduling.slurm import accounts, fair_tree
 from swflow.scheduling.slurm import search as slurm_search
 from swflow.scheduling.state import cancellations, changes, dependents, heap, layout, operations, search
 from swflow.scheduling.state.heap import ELEMENT
 from swflow.scheduling.state.items import Dependencies
+from swflow.scheduling.state.variables import Variables
 
 
 @pytest.fixture(autouse=True)
@@ -82,7 +82,7 @@ def test_an_account_that_is_named_only_as_a_parent_or_by_jobs_is_at_the_top() ->
 
 
 @pytest.mark.parametrize("half_life", [math.inf, *(pytest.param(one, marks=pytest.mark.slow) for one in (6.0, 0.5))])
-@pytest.mark.parametrize("period", [0, 5])
+@pytest.mark.parametrize("period", [0, pytest.param(5, marks=pytest.mark.slow)])
 def test_usage_and_limits_are_those_of_the_slow_simulator(half_life: float, period: int) -> None:
     names = ("compute_usage", "submit_use", "book_use", "leave_line", "end_use", "share_of", "of_tree", "at_limit")
     call = {name: for_python(getattr(accounts, name)) for name in names}
@@ -336,25 +336,32 @@ def test_predictions_grow_by_increments_up_to_the_estimate() -> None:
     assert corrected > 50
 
 
-def test_formulas_receive_their_parameters() -> None:
-    key_of, plain_key_of = for_python(search.key_of), for_python(search.plain_key_of)
+def test_formulas_receive_their_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     found: dict[str, float] = {}
 
     def formula(*values: float) -> float:
-        found.update(zip(PARAMETERS, values, strict=True))
+        found.update(zip(Variables._fields, values, strict=True))
         return 7.0
 
     number = register_formula(formula)
-    numbers, known, owner = tuple(map(float, range(10))), np.arange(10.0, 16.0), np.arange(20.0, 23.0)
-    demands = np.array([[30, 31, 32, 33], [40, 41, 42, 43]])
-    assert key_of(number, 1, numbers, known, owner, demands, np.array([2, 0, -1, 3])) == 7
+    monkeypatch.setattr(search, "usage_of", lambda state, item, now: (4.0, 5.0, 6.0, 7.0))
+    state = SimpleNamespace(
+        options=[SimpleNamespace(processors=8)],
+        jobs=[None, SimpleNamespace(submit=1.0)],
+        capacities=np.array([100, 0, 80, 50]),
+        demands=np.array([[30, 31, 32, 33], [40, 41, 42, 43]]),
+        slots=np.array([2, 0, -1, 3]),
+        attributes=np.array([np.zeros(6), np.arange(10.0, 16.0)]),
+        usage=SimpleNamespace(variables=np.array([np.zeros(3), np.arange(20.0, 23.0)])),
+    )
+    assert search._key_of_all(state, number, 1, 0.0, 2.0, 3) == 7
     assert found == {
-        "now": 0, "submit_time": 1, "estimate": 2, "processors": 3, "user_usage": 4, "group_usage": 5, "fair_tree": 6,
-        "association_usage": 7, "machine_processors": 8, "dominant_share": 9, "user_id": 10, "group_id": 11,
+        "now": 1, "submit_time": 1, "estimate": 2, "processors": 3, "user_usage": 4, "group_usage": 5, "fair_tree": 6,
+        "association_usage": 7, "machine_processors": 8, "dominant_share": 41, "user_id": 10, "group_id": 11,
         "queue_id": 12, "executable_id": 13, "job_id": 14, "requested_nodes": 15, "partition_id": 20, "user_share": 21,
         "group_share": 22,
         "resource_1": 42, "resource_2": 40, "resource_3": 0, "resource_4": 43,
     }  # fmt: skip
-    assert plain_key_of(number, 50.0, 51.0, 52.0, 53.0) == 7
-    assert [found[name] for name in PARAMETERS[:4]] == [50, 51, 52, 53]
-    assert all(math.isnan(found[name]) for name in PARAMETERS[4:])
+    assert search.plain_key_of(number, 50.0, 51.0, 52.0, 53.0) == 7
+    assert [found[name] for name in Variables._fields[:4]] == [50, 51, 52, 53]
+    assert all(math.isnan(found[name]) for name in Variables._fields[4:])

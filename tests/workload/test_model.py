@@ -79,7 +79,13 @@ def source():
             for name, dtype in JOB_COLUMNS.items()
         }
     )
-    return Workload(jobs, Machine.of(64), "toy", {"UnixStartTime": ["0"]}, ({"stage": "clean", "read": 1, "kept": 1},))
+    return Workload(
+        jobs,
+        Machine.of(64),
+        "toy",
+        {"UnixStartTime": ["0"]},
+        ({"stage": "clean", "read": 1, "kept": 1, "removed": {}},),
+    )
 
 
 def model(workload, rng, *, jobs=None, **options):

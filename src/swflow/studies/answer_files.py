@@ -99,7 +99,7 @@ def page(question: Question, title: str, command: str = "", digest: str = "") ->
     from swflow import __version__
 
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    template = environment.from_string(Path(__file__).with_suffix(".html").read_text(encoding="utf-8"))
+    template = environment.from_string(Path(__file__).with_name("answer.html").read_text(encoding="utf-8"))
     found = tables(question)
     unit, bars = _bars(question)
     if len(question.variants) > 2:
