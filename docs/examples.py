@@ -101,8 +101,11 @@ PLACES = {"project": make_project, "default": make_default}
 def _make_runs(folder: Path, config: dict[str, Any], log: str, entry: dict[str, Any]) -> None:
     """Build the runs of study ``backfilling`` for a synthetic log, and load them into a database."""
     from swflow.scheduling.scheduler import Scheduler
+    from swflow.studies.asked import scheduler_pairs
     from swflow.studies.plan import with_titles
 
+    study, given = config["studies"]["backfilling"], with_titles(config)["schedulers"]
+    schedulers = {name: Scheduler.of(name, options).to_dict() for name, options in given.items()}
     with contextlib.chdir(folder), contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
         options = {name: value for name, value in entry.items() if name not in ("generate", "users")}
         _swflow(
@@ -112,7 +115,8 @@ def _make_runs(folder: Path, config: dict[str, Any], log: str, entry: dict[str, 
         )
         _swflow(f"clean results/logs/{log}.swf.gz -o results/workloads/{log}.parquet")
         made = {log}
-        for group in config["studies"]["backfilling"]["runs"]:
+        pairs: list[tuple[str, str]] = []
+        for group in study["runs"]:
             for template in group["workloads"]:
                 workload = template.replace("{log}", log)
                 if workload not in made:
@@ -122,10 +126,18 @@ def _make_runs(folder: Path, config: dict[str, Any], log: str, entry: dict[str, 
                     made.add(workload)
                 named = []
                 for name in group["schedulers"]:
-                    options = Scheduler.of(name, with_titles(config)["schedulers"][name]).to_dict()
-                    named += ["--scheduler", f"{name}={json.dumps(options)}"]
-                _swflow(f"simulate results/workloads/{workload}.parquet -o results/runs/{workload}", *named)
-        _swflow("load", *(f"results/runs/{workload}" for workload in sorted(made)))
+                    named += ["--scheduler", f"{name}={json.dumps(schedulers[name])}"]
+                jobs, runs = f"results/workloads/{workload}.parquet", f"results/runs/{workload}"
+                _swflow(f"simulate {jobs} -o {runs}", *named)
+                _swflow(f"why {jobs} --run {runs} -o results/wait_reasons/{workload}.parquet")
+                compared = scheduler_pairs(
+                    group["schedulers"], schedulers, study.get("baseline"), study.get("contrast")
+                )
+                pairs += [(f"{workload}/{variant}", f"{workload}/{base}") for variant, base in compared]
+        places = ("results/runs/{}", "results/wait_reasons/{}.parquet")
+        files = {place.format(workload): {"logs": []} for place in places for workload in sorted(made)}
+        Path("plan.json").write_text(json.dumps({"files": files, "asked": {"backfilling": pairs}}))
+        _swflow("load --plan plan.json")
 
 
 def run_page(page: Path, folder: Path) -> list[tuple[Block, list[str]]]:

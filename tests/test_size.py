@@ -12,14 +12,14 @@ from swflow.analysis import metrics as metrics_module
 from swflow.database.load import load
 from swflow.errors import SwflowError
 from swflow.figures import draw
-from swflow.files import tables
+from swflow.files import reading, tables
 from swflow.files.query import query
 from swflow.files.tables import read_columns, read_metadata, read_workload, write_workload
 from swflow.jobs.machine import Machine
 from swflow.jobs.randomness import generator
 from swflow.log import swf
 from swflow.scheduling.scheduler import Scheduler
-from swflow.studies.runs import columns_of_run, run, simulate_all, write_run
+from swflow.studies.runs import columns_of_run, describe_run, run, simulate_all, write_run
 from swflow.workload.clean import clean
 from swflow.workload.clean_large import clean_into
 from swflow.workload.models.lublin import generate_lublin
@@ -47,7 +47,7 @@ def workload_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _run(path: Path, scheduler: Scheduler, target: Path) -> tuple[pl.DataFrame, dict[str, Any]]:
     """Simulate a workload; write the run and read it."""
     workload = read_workload(path, columns_of_run([scheduler]))
-    write_run(run(workload, scheduler), target, {})
+    write_run(run(workload, scheduler), target, describe_run(path, workload, "one", scheduler))
     return pl.read_parquet(target), read_metadata(target)
 
 
@@ -95,7 +95,7 @@ def test_columns_are_read_one_by_one_into_whole_arrays(workload_file: Path, smal
 def small_texts(small_parts: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Treat every log above 1 kB as large, and read parts of a few lines."""
     monkeypatch.setattr(swf, "LARGE_TEXT", 1000)
-    monkeypatch.setattr(swf, "PART", 700)
+    monkeypatch.setattr(reading, "PART", 700)
 
 
 def _log(folder: Path, name: str = "log.swf", header: str = "; MaxProcs: 64\n", shuffled: bool = False) -> Path:

@@ -10,7 +10,6 @@ from swflow.cli.options import OUTPUT, Catalogues, Mirror
 from swflow.cli.panels import COMMANDS
 from swflow.cli.terminal import check_ending, say, tracked
 from swflow.errors import SwflowError
-from swflow.names import PARENT, expand, parent_of
 
 if TYPE_CHECKING:
     from swflow.files.store import Store
@@ -42,6 +41,7 @@ def replicate(
         options and names.
     """
     from swflow.files.store import Store
+    from swflow.names import PARENT, expand, parent_of
 
     if kind not in STEPS:
         raise SwflowError(f"replicate: {kind!r} is not a step; expected {', '.join(STEPS)}")
