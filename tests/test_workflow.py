@@ -358,7 +358,7 @@ def test_a_failed_simulation_is_made_up_for(edited):
 
 def test_results_without_the_records_of_snakemake_are_refused_after_an_edit(edited):
     shutil.move(edited.folder / ".snakemake", edited.folder / "moved")
-    edited.config["schedulers"]["mine"]["estimates"] = "raise"
+    edited.config["schedulers"]["mine"]["backfill_order"] = "ljf"
     edited.write()
     assert "snakemake --forceall" in edited.run(fails=True)
     (edited.folder / "results/settings.json").unlink()
