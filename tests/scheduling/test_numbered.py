@@ -228,6 +228,14 @@ def test_an_order_may_be_keys_or_a_formula() -> None:
         assert by_keys.ranges.tolist() == by_formula.ranges.tolist()
 
 
+@pytest.mark.parametrize("shape", [(3, 5), (3, 7), (2, 6), (18,)])
+def test_attributes_of_another_shape_are_refused(shape: tuple[int, ...]) -> None:
+    """Kernels would read beyond the array."""
+    ones = np.ones(3)
+    with pytest.raises(SwflowError, match="attributes"):
+        simulate_places(ones, ones, ones, np.ones(3, np.int64), 6, attributes=np.zeros(shape))
+
+
 def test_a_key_that_is_not_a_number_comes_last() -> None:
     ones = np.ones(3)
     keys = np.array([np.nan, 5.0, 1.0])

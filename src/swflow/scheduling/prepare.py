@@ -29,7 +29,7 @@ from swflow.scheduling.orders.formula import compile_penalty
 from swflow.scheduling.orders.keys import JobColumns, Order, mentioned, resolved_order
 from swflow.scheduling.orders.vocabulary import MOST_NAMED, PLAIN
 from swflow.scheduling.plugins.source import is_own
-from swflow.scheduling.problem import Jobs, Machine, Problem, Shapes, Window, items_of
+from swflow.scheduling.problem import ATTRIBUTES, Jobs, Machine, Problem, Shapes, Window, items_of
 from swflow.scheduling.scheduler import LOG, Scheduler
 from swflow.scheduling.slurm.nodes import Nodes, nodes_of, processors_on, units_on
 from swflow.scheduling.slurm.preempting import preempting_of
@@ -223,8 +223,7 @@ def _users(table: pl.DataFrame) -> np.ndarray:
 
 def _attributes(table: pl.DataFrame) -> np.ndarray:
     """Return the attributes of `Jobs`."""
-    names = ("user_id", "group_id", "queue_id", "executable_id", "job_id", "requested_nodes")
-    columns = [pl.col(name) if name in table.columns else pl.lit(None).alias(name) for name in names]
+    columns = [pl.col(name) if name in table.columns else pl.lit(None).alias(name) for name in ATTRIBUTES]
     known = table.select(columns).cast(pl.Float64).with_columns(pl.col("requested_nodes").fill_null(1))
     return known.to_numpy(order="c")
 

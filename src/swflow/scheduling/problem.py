@@ -25,6 +25,9 @@ from swflow.scheduling.slurm.preempting import Preempting
 from swflow.scheduling.state.accounts import ACCOUNTING, Accounting, Owners
 from swflow.scheduling.state.items import Dependencies, Items
 
+#: The columns of `Jobs.attributes`: numbers of the log, NaN where unknown, and nodes (1 if unknown).
+ATTRIBUTES = ("user_id", "group_id", "queue_id", "executable_id", "job_id", "requested_nodes")
+
 #: A window without processors: from, until (infinity: for ever), processors. Times in seconds.
 Window = tuple[float, float, int]
 
@@ -37,8 +40,7 @@ class Jobs:
     run: np.ndarray  # float64
     planned: np.ndarray  # float64: planned run times, not below ``run`` and raised to 1
     processors: np.ndarray  # int64, at most the machine's
-    # float64 (jobs, 6): user, group, queue, executable, job id (NaN: unknown), and requested nodes.
-    attributes: np.ndarray | None = None
+    attributes: np.ndarray | None = None  # float64 (jobs, 6): the columns are `ATTRIBUTES`
     users: np.ndarray | None = None  # int64: the user of each job, for predictions
     clusters: np.ndarray | None = None  # int64: the cluster of each job's partition, from 0
     demands: np.ndarray | None = None  # int64 (jobs, resources): the units that a job occupies while it runs
@@ -158,6 +160,8 @@ def _check_arrays(problem: Problem) -> None:
     check_arrays(
         times, jobs.processors, MOST_PROCESSORS if shapes else widest, name=name, others=others, stretch=stretch
     )
+    if jobs.attributes is not None and jobs.attributes.shape != (jobs.submit.size, len(ATTRIBUTES)):
+        raise SwflowError(f"{name}: attributes needs a row per job with {', '.join(ATTRIBUTES)}")
     if (problem.policy.shapes == "requested") != (shapes is None):
         raise SwflowError(f"{name}: shapes are needed if, and only if, the policy chooses them")
     if shapes is not None:
