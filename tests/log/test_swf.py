@@ -2,6 +2,7 @@
 
 import gzip
 import math
+import random
 from datetime import UTC, date, datetime, timedelta, timezone
 from fractions import Fraction
 from pathlib import Path
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from swflow.errors import SwflowError
 from swflow.jobs.header import Header
 from swflow.jobs.table import JOB_COLUMNS, SWF_FIELDS
+from swflow.log import swf
 from swflow.log.swf import (
     parse_header,
     parse_swf,
@@ -465,3 +467,28 @@ def test_headers_of_real_logs(traces: Path):
     assert kth["Information"] == ["http://www.pdc.kth.se/\nhttp://www.cs.huji.ac.il/labs/parallel/workload/"]
     assert set(kth) <= set(header) | {"Version"}
     assert read_swf(traces / "RICC-2010-2.swf.gz").header == {}
+
+
+TOKENS = ("-1", "0", "7", "+5", "12.0", "12.5", "1e3", ".5", "5.", "-", "+.", "1-2", "e5", "1e999", "9" * 19, "0x1", "")
+GAPS = (" ", "  ", "\t", " \r", "\x0b")
+
+
+def test_lines_that_are_read_at_once_are_those_that_are_read_one_by_one(monkeypatch):
+    rng, at_once = random.Random(18), 0
+    for _ in range(150):
+        lines = []
+        for _ in range(rng.randint(1, 5)):
+            values = [rng.choice(TOKENS) if rng.random() < 0.01 else str(rng.randint(-1, 99)) for _ in range(18)]
+            values = values[: rng.choice([18] * 12 + [17])] + ["3"] * (rng.random() < 0.05)
+            ends = [rng.choice(["", "", " ", "\t "]) for _ in range(2)]
+            lines += [ends[0] + "".join(value + rng.choice(GAPS) for value in values) + ends[1]]
+            lines += [rng.choice(["", " ", "; comment"])] * (rng.random() < 0.1)
+        text = "".join(f"{line}\n" for line in ["; MaxProcs: 8"] * rng.randint(0, 1) + lines)
+        text = text[: -1 if rng.random() < 0.2 else None]
+        found = swf._parse_fields(text.encode(), stop_at_first=False)
+        at_once += swf._parse_plain(text.encode()) is not None
+        with monkeypatch.context() as patch:
+            patch.setattr(swf, "_parse_plain", lambda text: None)
+            fields, faults = swf._parse_fields(text.encode(), stop_at_first=False)
+        assert found[0].equals(fields) and found[1] == faults, text
+    assert 40 < at_once < 130, at_once

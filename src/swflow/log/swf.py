@@ -11,6 +11,7 @@ from decimal import Decimal, InvalidOperation
 from itertools import chain
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import polars.selectors as cs
 
@@ -45,6 +46,9 @@ _NAMES = list(SWF_FIELDS)
 
 #: White space within a line, and a line that consists of 18 texts that are numbers if they are well-formed.
 _BLANKS, _PLAIN_LINE = r"[ \t\r\x0b\x0c]+", r"^[-+.0-9eE]+(?: [-+.0-9eE]+){17}$"
+
+#: Other white space becomes blanks; the bytes of plain lines.
+_TO_BLANKS, _PLAIN_BYTES = bytes.maketrans(b"\t\r\x0b\x0c", b"    "), b"-+.0123456789eE \n"
 
 
 @dataclass(frozen=True)
@@ -213,6 +217,9 @@ def parse_swf(content: bytes, where: str, *, lenient: bool = False) -> SwfLog:
 
 def _parse_fields(text: bytes, stop_at_first: bool) -> tuple[pl.DataFrame, list[tuple[int, str]]]:
     """Return the job table, and (line, reason) of the malformed lines, in order."""
+    whole = _parse_plain(text)
+    if whole is not None:
+        return whole, []
     lines = pl.DataFrame({"text": text.decode("latin-1").split("\n")}).with_row_index("line", 1)
     lines = lines.with_columns(pl.col("text").str.replace_all(_BLANKS, " ").str.strip_chars(" "))
     lines = lines.filter(pl.col("text") != "", ~pl.col("text").str.starts_with(";"))
@@ -237,6 +244,27 @@ def _parse_fields(text: bytes, stop_at_first: bool) -> tuple[pl.DataFrame, list[
     if rows:
         table = pl.concat([table, pl.DataFrame(rows, table.schema, orient="row")]).sort("line")
     return table.drop("line"), faults
+
+
+def _parse_plain(text: bytes) -> pl.DataFrame | None:
+    """Return the job table if all lines after the first comments are plain, as in most logs; else None."""
+    begin = 0
+    while text.startswith((b";", b"\n"), begin):
+        begin = text.find(b"\n", begin) + 1 or len(text)
+    rows = text[begin:].translate(_TO_BLANKS)
+    if not rows or rows.translate(None, _PLAIN_BYTES):
+        return None
+    data = np.frombuffer(b"\n" + rows, np.uint8)
+    rows = data[1:][(data[1:] != 32) | (data[:-1] > 32)].tobytes()  # no blank after white space
+    for superfluous in (b" \n", b"\n\n"):
+        while superfluous in rows:
+            rows = rows.replace(superfluous, b"\n")
+    try:
+        table = pl.read_csv(rows.strip(), has_header=False, separator=" ", quote_char=None, schema=SWF_FIELDS)
+    except pl.exceptions.PolarsError:  # another number of fields, or a text that is not a number of its type
+        return None
+    is_complete = table.height and not table.null_count().sum_horizontal()[0]
+    return table if is_complete and table.select(pl.all_horizontal(cs.float().is_finite().all())).item() else None
 
 
 def _parse_odd(line: bytes) -> list[float] | str:
