@@ -380,7 +380,9 @@ def test_a_killed_load_is_completed_by_the_next_call(edited):
         if "load results/swflow.duckdb" in line:
             break
     deadline = time.monotonic() + 60
-    while not list((edited.folder / "results").glob(".*.swflow.duckdb")) and time.monotonic() < deadline:
+    database = edited.folder / "results/swflow.duckdb"
+    # A temporary file that is there before the database is that of the restored one.
+    while not (list(database.parent.glob(".*.swflow.duckdb")) and database.exists()) and time.monotonic() < deadline:
         time.sleep(0.001)
     os.killpg(child.pid, signal.SIGKILL)
     child.wait()
