@@ -395,9 +395,22 @@ def test_a_killed_load_is_completed_by_the_next_call(edited):
     assert edited.sql("SELECT count(*) FROM outcomes ANTI JOIN jobs USING (workload, job_id)") == [(0,)]
 
 
+def test_a_part_of_a_config_is_run_alone_and_the_rest_is_kept(edited):
+    assert edited.simulated("--config", "only=two") == []
+    assert edited.sql("SELECT DISTINCT run FROM runs ORDER BY 1") == [
+        ("toy-a+first+batch/easy",), ("toy-a+first+batch/mine",), ("toy-a+first/easy",), ("toy-a+first/mine",),
+    ]  # fmt: skip
+    assert edited.simulated("--config", "only=[one, toy-b]") == []
+    assert edited.sql("SELECT DISTINCT run FROM runs ORDER BY 1") == [("toy-b/easy",), ("toy-b/fcfs",)]
+    assert edited.simulated() == []
+    assert edited.sql("SELECT count(*) FROM runs") == [(10,)]
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
+        (["--config", "only=tow"], "config: only: 'tow': neither a study nor a log of one; expected one of one, two,"),
+        (["--config", "only=[two, toy-b]"], "config: only: no study of two, toy-b has one of these logs"),
         (
             ["--config", "schedulers={mine: {backfil: easy}}"],
             "config: schedulers: mine: unknown key 'backfil'; did you",

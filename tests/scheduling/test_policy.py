@@ -373,3 +373,29 @@ def test_an_order_that_cannot_be_compiled_warns_once_with_its_line(own, crowd):
     (warning,) = caught
     assert (Path(warning.filename).name, warning.lineno) == ("slow.py", 2)
     assert str(warning.message).startswith("order: slow:slow runs as Python, about 100 times slower: ")
+
+
+def test_a_package_names_its_policy(tmp_path, monkeypatch):
+    (tmp_path / "shortest_first.py").write_text(
+        "class Shortest:\n"
+        "    def decide(self, now, queue, running, machine):\n"
+        "        free = machine.free\n"
+        "        for job in sorted(queue, key=lambda job: job.estimate):\n"
+        "            if job.processors <= free:\n"
+        "                free -= job.processors\n"
+        "                yield job\n"
+    )
+    about = tmp_path / "shortest_first-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: shortest-first\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[swflow.policies]\nshortest = shortest_first:Shortest\n")
+    with pytest.raises(
+        SwflowError, match=r"^policy: 'shortest'; expected module:Name or file\.py:Name, or a name that"
+    ):
+        Scheduler(policy="shortest")
+    monkeypatch.syspath_prepend(tmp_path)
+    scheduler = Scheduler(policy="shortest")
+    assert scheduler.policy == "shortest_first:Shortest"
+    assert list(scheduler.to_dict()["own_code"]) == ["shortest_first:Shortest"]
+    outcomes = simulate(Workload(table([(0, 10, 10, 1, 1), (0, 5, 5, 1, 1)]), Machine.of(1), "two"), scheduler)
+    assert outcomes["start_time"].to_list() == [5, 0]

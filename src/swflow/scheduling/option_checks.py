@@ -41,7 +41,7 @@ from swflow.scheduling.options import (
     Unchecked,
 )
 from swflow.scheduling.orders.vocabulary import LOG
-from swflow.scheduling.plugins.source import is_own, load_own
+from swflow.scheduling.plugins.source import is_own, load_own, named_by_packages
 
 # -- checks: the value of an option alone
 
@@ -87,10 +87,7 @@ def _checked(option: Option, value: Any, where: str) -> Any:
         case "nodes":
             return _nodes(_listed(value, where, "groups of nodes"), where)
         case "plugin":
-            if not is_own(value):
-                raise SwflowError(f"{where}: {shown(value)}; expected module:Name or file.py:Name")
-            load_own(value, where)
-            return value
+            return _plugin(value, where)
         case "mapping":
             if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
                 raise SwflowError(f"{where}: {shown(value)}; expected names with their values")
@@ -151,6 +148,18 @@ def _order(value: Any, where: str) -> Any:
     if not (where == "order" and value == LOG):
         check_order(value, where)
     return value
+
+
+def _plugin(value: Any, where: str) -> str:
+    """Return a class of the user's own as ``module:Name``; an installed package can give it a name."""
+    if not is_own(value):
+        named = named_by_packages()
+        if not isinstance(value, str) or value not in named:
+            names = f", or a name that an installed package gives: {', '.join(sorted(named))}" if named else ""
+            raise SwflowError(f"{where}: {shown(value)}; expected module:Name or file.py:Name{names}")
+        value = named[value]
+    load_own(value, where)
+    return str(value)
 
 
 def _window(window: Any, where: str) -> Unavailable:

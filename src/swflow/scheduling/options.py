@@ -344,7 +344,9 @@ class Options:
         default="none",
     )
     policy: str | None = option(
-        "plugin", "A class that decides which jobs start: module:Name, or file.py:Name.", optional=True
+        "plugin",
+        "A class that decides which jobs start: module:Name, file.py:Name, or the name that a package gives it.",
+        optional=True,
     )
     policy_options: Mapping[str, Any] | None = option(
         "mapping",

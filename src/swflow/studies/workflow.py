@@ -18,6 +18,7 @@ from swflow.names import log_of, parent_of, split_step, steps_of, with_parents
 from swflow.scheduling.orders.vocabulary import LOG
 from swflow.scheduling.scheduler import Scheduler
 from swflow.studies.asked import asked_pairs, check_questions
+from swflow.studies.only import with_only
 from swflow.studies.plan import (
     check_conditions,
     check_schedulers,
@@ -42,7 +43,9 @@ VERDICTS = Path("results/verdicts")
 
 def read_config(config: dict[str, Any], schema: str | os.PathLike[str]) -> dict[str, Any]:
     """
-    Check a config by a JSON schema (a YAML file), fill in its defaults, and add what ``keep`` of its sweeps represents.
+    Check a config by a JSON schema (a YAML file), fill in its defaults, and return the part that ``only`` names.
+
+    What ``keep`` of its sweeps represents is added.
 
     This is equivalent to `snakemake.utils.validate`, with a YAML parser that is ten times faster. Error messages name
     the key.
@@ -70,7 +73,7 @@ def read_config(config: dict[str, Any], schema: str | os.PathLike[str]) -> dict[
     check_schedulers(full)
     check_questions(full)
     check_conditions(full)
-    return full
+    return dict(with_only(full))
 
 
 def offer_package() -> None:

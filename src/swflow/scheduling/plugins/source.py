@@ -2,6 +2,7 @@
 
 import hashlib
 import importlib
+import importlib.metadata
 import importlib.util
 import sys
 import traceback
@@ -12,6 +13,9 @@ from typing import Any
 
 from swflow.errors import SwflowError, suggest
 from swflow.files.fingerprint import source_digest
+
+#: The group of entry points with which a package names its policies.
+GROUP = "swflow.policies"
 
 
 def is_own(text: Any) -> bool:
@@ -28,6 +32,18 @@ def is_own(text: Any) -> bool:
     module, colon, name = text.rpartition(":")
     is_dotted = all(part.isidentifier() for part in module.split("."))
     return bool(colon) and name.isidentifier() and (module.endswith(".py") or is_dotted)
+
+
+def named_by_packages() -> dict[str, str]:
+    """
+    Return the policies that installed packages name, by the names of their entry points of group ``swflow.policies``.
+
+    Examples
+    --------
+    >>> named_by_packages()["slack"]
+    'swflow.policies:Slack'
+    """
+    return {point.name: point.value for point in importlib.metadata.entry_points(group=GROUP)}
 
 
 def load_own(text: str, option: str) -> Any:
