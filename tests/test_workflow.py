@@ -409,7 +409,7 @@ def test_a_part_of_a_config_is_run_alone_and_the_rest_is_kept(edited):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--config", "only=tow"], "config: only: 'tow': neither a study nor a log of one; expected one of one, two,"),
+        (["--config", "only=tow"], "config: only: 'tow': neither a study nor a log of one; expected one of one, three"),
         (["--config", "only=[two, toy-b]"], "config: only: no study of two, toy-b has one of these logs"),
         (
             ["--config", "schedulers={mine: {backfil: easy}}"],

@@ -83,6 +83,8 @@ def figure(
     until: float | None = None,
     title: str | None = None,
     label: list[str] | None = None,
+    width: str | None = None,
+    font: str | None = None,
     database: Database = Path("results/swflow.duckdb"),
 ) -> None:
     """
@@ -98,32 +100,39 @@ def figure(
     sweep: metrics against the parameter of a sweep, with confidence intervals over the draws.
 
     Example: `swflow figure heatmap --log KTH-SP2 --split "wide=processors >= 32" -o kth.png`,
-    `swflow figure sweep --log KTH-SP2 --sweep d-1024 --measure awrt -o kth-d.png`
+    `swflow figure sweep --log KTH-SP2 --sweep d-1024 --measure awrt -o kth-d.png`,
+    `swflow figure heatmap --run KTH-SP2/easy --measure wait_time --width 84mm --title none -o column.pdf`
 
     Options
     -------
     kind: The kind of figure: heatmap, bubbles, difference, reservation-table, moldable, marginals, repetitions,
         timeline, waits, distributions, load-curve, arrivals, composition, offered-load, published or sweep.
-    output: Write the figure to this file: .png, .svg, or .json (interactive); repeatable.
+    output: Write the figure to this file: .pdf, .svg, .png, or .json (interactive); repeatable.
     log: Draw all runs of this log.
     run: Draw this run, WORKLOAD/SCHEDULER; repeatable, one column each.
     split: For heatmaps: also draw subsets of the jobs, by a column or NAME=CONDITION (see swflow select); repeatable.
     sweep: For sweep: the name of the sweep.
-    measure: For sweep: draw this metric; repeatable (default: awrt and awwt).
+    measure: Draw only this metric of a sweep (default: awrt and awwt), or this row of heatmaps and differences:
+        slowdown, response_time or wait_time; repeatable.
     scale: Scale of the value axis: log or linear (default: linear for sweeps, else log).
     since: Start of a reservation table, seconds from the start of the log (default: one day before --until).
     until: End of a reservation table, seconds from the start of the log (default: one day after --from, or the day with
         the largest penalty).
-    title: The title of the figure (default: the name of the log).
+    title: The title of the figure (default: the name of the log); none leaves it out.
     label: Show a scheduler under another name: easy='EASY backfilling'; repeatable.
+    width: Lay the figure out for this width on paper, such as 84mm or 3.3in; a PNG then has 300 dots per inch.
+    font: Use this font, which must be installed.
     """
     from swflow.figures import draw_files
+    from swflow.figures.print import Print, read_width
 
-    options: dict[str, Any] = {"kind": kind, "log": log, "title": title}
+    how = Print(read_width(width) if width else None, font, titled=title != "none")
+    options: dict[str, Any] = {"kind": kind, "log": log, "title": None if title == "none" else title, "how": how}
     if kind == "sweep":
         options |= {"sweep": sweep or "", "measures": measure or ("awrt", "awwt"), "scale": scale or "linear"}
     else:
         options |= {"runs": run or (), "split": split or (), "scale": scale or "log", "window": (since, until)}
+        options["measures"] = measure or ()
         if bad := [one for one in label or () if "=" not in one]:
             raise SwflowError(f"--label: {bad[0]!r} is not SCHEDULER=TITLE, such as easy='EASY backfilling'")
         options["titles"] = dict(one.split("=", 1) for one in label or ())

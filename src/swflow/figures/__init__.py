@@ -1,4 +1,4 @@
-"""Figures: the registry of all kinds, drawn from the database to files (PNG, SVG, or interactive Vega-Lite)."""
+"""Figures: the registry of all kinds, drawn from the database to files (PNG, SVG, PDF, or interactive Vega-Lite)."""
 
 import json
 import os
@@ -8,11 +8,13 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+from swflow.analysis.heatmap import HEATMAP_MEASURES
 from swflow.errors import SwflowError, suggest
 from swflow.figures.differences import draw_difference
 from swflow.figures.heatmaps import draw_bubbles, draw_heatmap
 from swflow.figures.parts import Spec
-from swflow.figures.pictures import to_png, to_svg
+from swflow.figures.pictures import to_pdf, to_png, to_svg
+from swflow.figures.print import PIXELS, Print, printed
 from swflow.figures.provenance import figure_command, recorded_figure
 from swflow.figures.published import draw_published
 from swflow.figures.reasons import draw_reasons
@@ -90,7 +92,10 @@ FIGURES: dict[str, Figure] = {
 #: The kinds of figures.
 KINDS = tuple(FIGURES)
 
-_ENDINGS = (".png", ".svg", ".json")
+_ENDINGS = (".png", ".svg", ".pdf", ".json")
+
+#: Dots per inch of a PNG of a stated width.
+_PRINTED_RESOLUTION = 300
 
 
 def draw(
@@ -104,6 +109,8 @@ def draw(
     window: tuple[float | None, float | None] = (None, None),
     title: str | None = None,
     titles: Mapping[str, str] | None = None,
+    measures: Sequence[str] = (),
+    how: Print | None = None,
     interactive: bool = False,
 ) -> Spec:
     """
@@ -132,6 +139,10 @@ def draw(
         The title; default: the log's name.
     titles : mapping, optional
         Names of schedulers in the figure; default: those of the runs.
+    measures : sequence of str
+        For heatmaps and differences: only the rows of these measures: slowdown, response_time, wait_time.
+    how : Print, optional
+        The width on paper, the font, and whether there is a title.
     interactive : bool
         Add tooltips and a brush, for the report.
 
@@ -150,7 +161,22 @@ def draw(
     with connect(database) as connection:
         chosen = chosen_runs(connection, log, runs)
         title = title or ", ".join(sorted({log_of(run["workload"]) for run in chosen}))
-        return draw_request(kind, Request(connection, chosen, title, split, scale, window, interactive, titles or {}))
+        wide = how.width * PIXELS if how and how.width else None
+        request = Request(
+            connection, chosen, title, split, scale, window, interactive, titles or {}, measures=_known(measures),
+            pixels=wide,
+        )  # fmt: skip
+        spec = draw_request(kind, request)
+        return printed(spec, how) if how else spec
+
+
+def _known(measures: Sequence[str]) -> Sequence[str]:
+    for name in measures:
+        if name not in HEATMAP_MEASURES:
+            raise SwflowError(
+                f"--measure: {name!r}; expected one of {', '.join(HEATMAP_MEASURES)}{suggest(name, HEATMAP_MEASURES)}"
+            )
+    return measures
 
 
 def draw_request(kind: str, request: Request) -> Spec:
@@ -202,23 +228,44 @@ def draw_files(
 
     ``options`` has ``kind``, and the arguments of `draw`, or of `draw_sweep` for the kind ``sweep``.
     """
-    arguments = {name: value for name, value in options.items() if name != "kind"}
-    draws: Callable[..., Spec] = draw_sweep if options["kind"] == "sweep" else partial(draw, options["kind"])
+    arguments = {name: value for name, value in options.items() if name not in ("kind", "how")}
+    how = options.get("how") or Print()
+    is_sweep = options["kind"] == "sweep"
+    draws: Callable[..., Spec] = draw_sweep if is_sweep else partial(draw, options["kind"], how=how)
     for path in paths:
         check_output(path)
-    drawn = cache(lambda interactive: draws(database, interactive=interactive, **arguments))
+
+    @cache
+    def drawn(interactive: bool) -> Spec:
+        spec = draws(database, interactive=interactive, **arguments)
+        return printed(spec, how) if is_sweep else spec
+
     for path in map(Path, paths):
-        write(drawn(path.suffix == ".json"), path)
+        write(drawn(path.suffix == ".json"), path, resolution=_PRINTED_RESOLUTION if how.width else None)
 
 
-def write(spec: Spec, path: str | os.PathLike[str]) -> None:
-    """Write a figure in the format of the file's extension: .png (two dots per pixel), .svg, or .json (Vega-Lite)."""
+def write(spec: Spec, path: str | os.PathLike[str], resolution: float | None = None) -> None:
+    """
+    Write a figure in the format of the file's extension: .png, .svg, .pdf, or .json (Vega-Lite).
+
+    A PNG has two dots per pixel, or ``resolution`` dots per inch at 96 pixels per inch.
+    """
     path = Path(path)
     if path.suffix not in _ENDINGS:
         raise SwflowError(f"{path}: unknown ending; expected {', '.join(_ENDINGS)}")
     if path.suffix == ".json":
         content = json.dumps(spec, separators=(",", ":"), sort_keys=True).encode()
     else:
-        content = to_png(spec) if path.suffix == ".png" else to_svg(spec).encode()
+        content = _picture(spec, path.suffix, resolution)
     with atomic_path(path) as temporary:
         temporary.write_bytes(content)
+
+
+def _picture(spec: Spec, ending: str, resolution: float | None) -> bytes:
+    match ending:
+        case ".png":
+            return to_png(spec, resolution * 72 / 96) if resolution else to_png(spec)
+        case ".pdf":
+            return to_pdf(spec)
+        case _:
+            return to_svg(spec).encode()

@@ -40,7 +40,7 @@ def draw_difference(request: Request) -> Spec:
     maps = read_heatmaps(request.connection, {run["run"] for run in request.runs})
     data = FigureData()
     rows = []
-    for measure in HEATMAP_MEASURES:
+    for measure in request.measures or HEATMAP_MEASURES:
         of_pairs = [(maps[one["run"], measure], maps[other["run"], measure]) for (_, one), (_, other) in pairs]
         differences = [_difference(*maps_of_pair) for maps_of_pair in of_pairs]
         bins = max(part.shape[1] for part in differences)

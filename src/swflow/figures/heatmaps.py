@@ -103,14 +103,15 @@ def draw_heatmap(request: Request) -> Spec:
     styles = dict(zip(request.names, run_styles(request.runs), strict=True))
     brush = alt.selection_interval(name="loads", encodings=["x"]) if request.interactive else None
     data = FigureData()
+    measures = request.measures or HEATMAP_MEASURES
     rows = [
-        _heatmap_row(data, styles, subset, measure, panels[measure], brush)
+        _heatmap_row(data, styles, subset, measure, panels[measure], brush, is_first=measure == measures[0])
         for subset, panels in blocks
-        for measure in HEATMAP_MEASURES
+        for measure in measures
     ]
     more = INTERACTIVE_CAPTION if request.interactive else ""
     title = f"{request.title}: performance against load"
-    return finished_figure(data, [*rows, _key(_MARKS)], title, HEATMAP_CAPTION, more)
+    return finished_figure(data, [*rows, _key(_MARKS, request.pixels)], title, HEATMAP_CAPTION, more)
 
 
 def draw_bubbles(request: Request) -> Spec:
@@ -147,7 +148,7 @@ def draw_bubbles(request: Request) -> Spec:
         ]  # fmt: skip
         charts.append(beside(*panels, spacing=14))
     title = f"{request.title}: slowdown by load"
-    return finished_figure(data, [*charts, _key(["bubble", "mean"])], title, BUBBLE_CAPTION)
+    return finished_figure(data, [*charts, _key(["bubble", "mean"], request.pixels)], title, BUBBLE_CAPTION)
 
 
 def _read_eleven(connection: Any, run: str) -> pl.DataFrame:
@@ -193,8 +194,9 @@ def _panels_of_load(request: Request) -> Panels:
 
 
 def _heatmap_row(
-    data: FigureData, styles: Mapping[str, Style], subset: str, measure: str, panels: Sequence[Panel], brush: Any
-) -> Spec:
+    data: FigureData, styles: Mapping[str, Style], subset: str, measure: str, panels: Sequence[Panel], brush: Any,
+    *, is_first: bool,
+) -> Spec:  # fmt: skip
     """Draw one measure: the panels of all columns with equal scales."""
     linear = panels[0].heatmap.value_edges[0] == 0
     top = max(panel.heatmap.value_edges[-1] for panel in panels)
@@ -203,7 +205,6 @@ def _heatmap_row(
     step = top / panels[0].heatmap.jobs.shape[1] if linear else 0.0
     y = value_axis(measure, top, linear)
     width, height = panel_size(max(panel.heatmap.jobs.shape[1] for panel in panels), interactive=brush is not None)
-    is_first = measure == HEATMAP_MEASURES[0]
     counts = _cell_rows(panels)
     charts: list[Any] = []
     for number, (name, panel) in enumerate(zip(styles, panels, strict=True)):
@@ -416,24 +417,32 @@ _MARKS = {
 }
 
 
-def _key(marks: Iterable[str]) -> Any:
-    """Draw a legend line that explains the marks."""
-    x = 0
+#: Pixels that a text of the legend may need beyond its stated width, and those of the axis beside which it stands.
+_TIGHT, _AXIS = 15, 70
+
+
+def _key(marks: Iterable[str], pixels: float | None = None) -> Any:
+    """Draw a legend that explains the marks: one line, or as many as a figure of this width needs."""
+    x, line, widest = 0, 0, 0
     places = {}
     for mark in marks:
-        places[mark] = x
+        if pixels and x and x + _MARKS[mark][1] + _TIGHT > pixels - _AXIS:
+            x, line = 0, line + 1
+        places[mark] = (x, line)
         x += _MARKS[mark][1] + 40
-    axis = alt.X("x:Q", scale=alt.Scale(domain=[0, x], nice=False), axis=None)
-    y = alt.Y("y:Q", scale=alt.Scale(domain=[0, 1]), axis=None)
+        widest = max(widest, x - 40 + _TIGHT if pixels else x)
+    axis = alt.X("x:Q", scale=alt.Scale(domain=[0, widest], nice=False), axis=None)
+    y = alt.Y("y:Q", scale=alt.Scale(domain=[line + 1, 0]), axis=None)
 
-    def at(offset: float, **more: Any) -> Any:
+    def at(offset: float) -> Any:
         rows = [
-            {"x": place + offset, "y": 0.5, "t": _MARKS[mark][0], "k": mark, **more} for mark, place in places.items()
+            {"x": place + offset, "x2": place + 24, "y": row + 0.5, "t": _MARKS[mark][0], "k": mark}
+            for mark, (place, row) in places.items()
         ]
         return alt.Chart(alt.InlineData(values=rows))
 
-    def only(mark: str, offset: float = 12, **more: Any) -> Any:
-        return at(offset, **more).transform_filter(f"datum.k == '{mark}'")
+    def only(mark: str, offset: float = 12) -> Any:
+        return at(offset).transform_filter(f"datum.k == '{mark}'")
 
     layers = [at(30).mark_text(align="left", fontSize=10).encode(x=axis, y=y, text=alt.Text("t:N"))]
     if "cell" in marks:
@@ -443,9 +452,11 @@ def _key(marks: Iterable[str]) -> Any:
         ]
     for mark, style in zip(("half", "most"), _LINES, strict=True):
         if mark in marks:
-            line = only(mark, 0, x2=places[mark] + 24).mark_rule(color=CONTOUR_COLOUR, **style)
-            layers.append(line.encode(x=axis, x2=alt.X2("x2:Q"), y=y))
+            rule = only(mark, 0).mark_rule(color=CONTOUR_COLOUR, **style)
+            layers.append(rule.encode(x=axis, x2=alt.X2("x2:Q"), y=y))
     bubble = only("bubble").mark_point(**_BUBBLE, size=160)
     cross = only("mean").mark_point(**_CROSS, stroke="black", strokeWidth=2.2)
     layers += [bubble.encode(x=axis, y=y), cross.encode(x=axis, y=y)]
-    return alt.layer(*layers).properties(name="key", width=x, height=26, view=alt.ViewConfig(stroke=None))
+    return alt.layer(*layers).properties(
+        name="key", width=widest, height=26 * (line + 1), view=alt.ViewConfig(stroke=None)
+    )

@@ -20,7 +20,8 @@ class Request:
     ``title`` is the subject of the figure, such as the log's name. ``split`` are subsets of the jobs, ``scale`` is the
     value axis (log or linear), ``window`` the time interval to draw in seconds from the log's start. ``titles`` are
     the names of schedulers in the figure, if they differ from those of the runs. Without ``sweeps``, published values
-    of scaled workloads are left out.
+    of scaled workloads are left out. ``measures`` are the rows of heatmaps and differences (none: all of them), and
+    ``pixels`` is the width for which the figure will be laid out, if it has one.
     """
 
     connection: duckdb.DuckDBPyConnection
@@ -32,6 +33,8 @@ class Request:
     interactive: bool = False
     titles: Mapping[str, str] = field(default_factory=dict)
     sweeps: bool = True
+    measures: Sequence[str] = ()
+    pixels: float | None = None
 
     @property
     def names(self) -> list[str]:
