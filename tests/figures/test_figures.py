@@ -113,6 +113,36 @@ def test_runs_beyond_the_most_that_a_figure_can_show_are_counted_in_its_caption(
     assert marks(some) == marks(one) != marks(whole)
 
 
+def test_replicates_are_one_point_of_a_load_curve_with_an_interval(tmp_path):
+    (source,) = write_workloads(tmp_path)
+    workload = read_workload(source)
+    for name, factor, jobs in (
+        ("A+load-1@1", 1, 300),
+        ("A+load-1@2", 1, 250),
+        ("A+load-1@3", 1, 200),
+        ("A+load-2", 2, 300),
+    ):
+        path = tmp_path / "workloads" / f"{name}.parquet"
+        some = replace(workload, jobs=workload.jobs.head(jobs))
+        write_workload(replace(intensify(some, factor, by="arrivals"), name=name), path)
+        simulate_all(path, SCHEDULERS, tmp_path / "runs" / name)
+    load(sorted((tmp_path / "runs").iterdir()), tmp_path / "d.duckdb")
+    spec = draw("load-curve", tmp_path / "d.duckdb", runs=[f"A+load-{n}/fcfs" for n in ("1@1", "1@2", "1@3", "2")])
+    assert errors_of(spec) == []
+    (rows,) = spec["datasets"].values()
+    first, second = rows
+    assert (first["w"], second["w"]) == ("A+load-1", "A+load-2")
+    waits = [
+        wait
+        for (wait,) in query(tmp_path / "d.duckdb", "SELECT mean_wait_time FROM metrics WHERE run LIKE '%1@%/fcfs'")[1]
+    ]
+    mean, half = np.mean(waits), 4.302653 * np.std(waits, ddof=1) / np.sqrt(3)  # Student's t, two degrees of freedom
+    assert first["wait"] == pytest.approx(max(mean, 1), rel=1e-5)
+    assert first["wait_low"] == pytest.approx(max(mean - half, 1), rel=1e-4)
+    assert first["wait_high"] == pytest.approx(max(mean + half, 1), rel=1e-4)
+    assert "wait_low" not in second
+
+
 def test_a_load_curve_joins_the_workloads_of_one_family(tmp_path):
     (source,) = write_workloads(tmp_path)
     workload = read_workload(source)
@@ -140,6 +170,9 @@ def test_a_load_curve_joins_the_workloads_of_one_family(tmp_path):
     assert loads["A+load-2"] == pytest.approx(2 * loads["A"], rel=0.01)
     waits = {row["w"]: row["wait"] for row in rows if row["r"] == "load fcfs"}
     assert waits["A+load-0.5"] < waits["A"] < waits["A+load-2"]
+    sql = "SELECT workload, coalesce(saturated, 0)::INTEGER FROM metrics WHERE scheduler = 'fcfs'"
+    saturated = dict(query(tmp_path / "d.duckdb", sql)[1])
+    assert {row["w"]: row["s"] for row in rows if row["r"] == "load fcfs"}.items() <= saturated.items()
     with pytest.raises(SwflowError, match="load-curve: no workloads with different loads"):
         draw("load-curve", tmp_path / "d.duckdb", runs=["A/easy", "A/fcfs"])
 

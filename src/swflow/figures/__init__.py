@@ -12,6 +12,7 @@ from swflow.analysis.heatmap import HEATMAP_MEASURES
 from swflow.errors import SwflowError, suggest
 from swflow.figures.differences import draw_difference
 from swflow.figures.heatmaps import draw_bubbles, draw_heatmap
+from swflow.figures.load_curve import draw_load_curve
 from swflow.figures.parts import Spec
 from swflow.figures.pictures import to_pdf, to_png, to_svg
 from swflow.figures.print import PIXELS, Print, printed
@@ -20,7 +21,7 @@ from swflow.figures.published import draw_published
 from swflow.figures.reasons import draw_reasons
 from swflow.figures.request import Request, chosen_runs
 from swflow.figures.reservations import draw_reservation_tables
-from swflow.figures.runs import draw_distributions, draw_load_curve, draw_timeline, draw_waits
+from swflow.figures.runs import draw_distributions, draw_timeline, draw_waits
 from swflow.figures.sweeps import draw_sweep
 from swflow.figures.workloads import (
     draw_arrivals,

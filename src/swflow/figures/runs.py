@@ -1,6 +1,5 @@
 """Figures that compare runs: over time, by class of job, and as distribution functions."""
 
-import re
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from typing import Any
@@ -68,17 +67,11 @@ DISTRIBUTION_CAPTION = (
     "bounded slowdown."
 )
 
-LOAD_CURVE_CAPTION = (
-    "The conventional plot of performance against load: the load of a whole workload is multiplied, and each point "
-    "is a mean over all of its jobs. This mean combines jobs that experienced every load from an idle to a full "
-    "machine; the heatmap of the unchanged workload separates them. Values are on a logarithmic axis."
-)
-
 #: The colors of an idle and of a busy machine.
 STRIP = ("#eef2f6", "#9cc3e2", "#0b4f8a")
 
 #: Width and height of a panel, pixels.
-_WIDE, _PANEL = (760, 150), (330, 210)
+_WIDE, PANEL = (760, 150), (330, 210)
 
 #: Names with more characters than this are listed in one column, since several columns would exceed the panel.
 _LONG_NAME = 24
@@ -126,7 +119,7 @@ def draw_timeline(request: Request) -> Spec:
         .encode(
             x=alt.X("days:Q", scale=x, axis=axis),
             y=alt.Y("queue:Q", scale=alt.Scale(zero=True), axis=queue),
-            **_run_lines(styles, True, 4),
+            **run_lines(styles, True, 4),
             tooltip=tips,
         )
         .properties(width=_WIDE[0], height=_WIDE[1])
@@ -202,11 +195,11 @@ def draw_waits(request: Request) -> Spec:
             )
         )
         key = not panels
-        line = chart.mark_line(strokeWidth=1.2, opacity=0.6).encode(**_run_lines(styles, key))
-        points = chart.mark_point(filled=True, size=34, opacity=1).encode(**_run_lines(styles, key, dashes=False))
-        panels.append(layered(line, points, width=_PANEL[0] - 70, height=_PANEL[1]))
+        line = chart.mark_line(strokeWidth=1.2, opacity=0.6).encode(**run_lines(styles, key))
+        points = chart.mark_point(filled=True, size=34, opacity=1).encode(**run_lines(styles, key, dashes=False))
+        panels.append(layered(line, points, width=PANEL[0] - 70, height=PANEL[1]))
     title = f"{request.title}: mean waits by class of job"
-    return finished_figure(data, [_side_by_side(panels)], title, WAITS_CAPTION)
+    return finished_figure(data, [side_by_side(panels)], title, WAITS_CAPTION)
 
 
 def draw_distributions(request: Request) -> Spec:
@@ -238,94 +231,14 @@ def draw_distributions(request: Request) -> Spec:
             .encode(
                 x=alt.X("x:Q", **log_axis(words, top, seconds=seconds)),
                 y=alt.Y("y:Q", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%", title="jobs at or below")),
-                **_run_lines({name: styles[name] for name in quantiles}, seconds),
+                **run_lines({name: styles[name] for name in quantiles}, seconds),
                 order=alt.Order("y:Q"),
                 tooltip=[tip("r:N", "run"), tip("t:N", words), tip("y:Q", "jobs at or below", ".1%")],
             )
-            .properties(width=_PANEL[0] + 40, height=_PANEL[1])
+            .properties(width=PANEL[0] + 40, height=PANEL[1])
         )
     title = f"{request.title}: distributions"
-    return finished_figure(data, [_side_by_side(panels)], title, DISTRIBUTION_CAPTION)
-
-
-def draw_load_curve(request: Request) -> Spec:
-    """
-    Draw mean wait and slowdown against the offered load, one line per scheduler and method of changing the load.
-
-    References
-    ----------
-    D. Krakov, D. G. Feitelson, "High-resolution analysis of parallel job workloads", JSSPP 2012, section 2.
-    """
-    rows = request.connection.execute(
-        """SELECT m.workload, scheduler, mean_wait_time, mean_bounded_slowdown, mean_slowdown,
-            area / nullif(processors * (last_submit_time - first_submit_time), 0) AS offered_load
-        FROM metrics m JOIN workloads USING (workload)
-        JOIN (SELECT workload, fsum(processors * run_time) AS area FROM jobs GROUP BY workload) USING (workload)
-        WHERE list_contains($runs, run) ORDER BY offered_load, m.workload, scheduler""",
-        {"runs": [run["run"] for run in request.runs]},
-    ).fetchall()
-    points = [row for row in rows if row[-1] is not None]
-    lines: dict[str, list[tuple[Any, ...]]] = {}
-    sources: dict[str, dict[str, str]] = {}
-    families = {_family(workload) for workload, *_ in points}
-    for point in sorted(points, key=lambda point: _family(point[0])):
-        family = _family(point[0])
-        longer = {other for other in families if other.startswith(f"{family}+")}
-        for place in sorted(longer or {family}):  # the unchanged workload is a point of each of its lines
-            name = f"{place.lstrip('+')} {point[1]}".strip()
-            lines.setdefault(name, []).append(point)
-            sources[name] = {"workload": place, "scheduler": point[1]}
-    lines = {name: sorted(line, key=lambda point: point[-1]) for name, line in lines.items() if len(line) > 1}
-    if not lines:
-        raise SwflowError("figure: load-curve: no workloads with different loads under one scheduler")
-    styles = dict(zip(lines, run_styles([sources[name] for name in lines]), strict=True))
-    data = FigureData()
-    named = data.add(
-        [
-            {"r": name, "w": point[0], "load": float(f"{point[-1]:.6g}"), "wait": max(float(point[2]), 1.0),
-             "slowdown": max(float(point[3]), 1.0)}
-            for name, line in lines.items()
-            for point in line
-        ]
-    )  # fmt: skip
-    panels = []
-    for measure, words in (("wait", "mean wait"), ("slowdown", "mean bounded slowdown")):
-        seconds = measure == "wait"
-        axis = alt.Axis(title=words, labelExpr=TIME_LABEL if seconds else NUMBER_LABEL)
-        tips = [tip("r:N", "line"), tip("w:N", "workload"), tip("load:Q", "offered load", ".1%"), tip("t:N", words)]
-        base = (
-            alt.Chart(named)
-            .transform_calculate(t=human_time("datum.wait") if seconds else "format(datum.slowdown, ',.3~r')")
-            .encode(
-                x=alt.X(
-                    "load:Q", scale=alt.Scale(zero=False, nice=True), axis=alt.Axis(title="offered load", format="%")
-                ),
-                y=alt.Y(f"{measure}:Q", scale=alt.Scale(type="log"), axis=axis),
-                tooltip=tips,
-            )
-        )
-        panels.append(
-            layered(
-                base.mark_line(strokeWidth=1.5).encode(**_run_lines(styles, seconds)),
-                base.mark_point(size=42, filled=True, opacity=1).encode(**_run_lines(styles, seconds, dashes=False)),
-                width=_PANEL[0] + 40,
-                height=_PANEL[1],
-            )
-        )
-    title = f"{request.title}: performance against the offered load"
-    return finished_figure(data, [_side_by_side(panels)], title, LOAD_CURVE_CAPTION)
-
-
-def _family(workload: str) -> str:
-    """
-    Return the steps of a workload without their numbers; workloads of one family differ only in a factor.
-
-    Examples
-    --------
-    >>> _family("KTH-SP2+load-0.8-run-times"), _family("KTH-SP2+load-1.2@3"), _family("KTH-SP2")
-    ('+load-run-times', '+load', '')
-    """
-    return re.sub(r"@\d+|[-_]?\d+(\.\d+)?", "", "".join(f"+{step}" for step in steps_of(workload)))
+    return finished_figure(data, [side_by_side(panels)], title, DISTRIBUTION_CAPTION)
 
 
 def with_run_time_class(table: pl.DataFrame) -> pl.DataFrame:
@@ -393,7 +306,7 @@ def _columns(request: Request, run: str, *columns: str) -> pl.DataFrame:
     return frame(request.connection, f"SELECT {', '.join(columns)} FROM outcomes WHERE run = $run", run)
 
 
-def _run_lines(styles: Mapping[str, Style], legend: bool, columns: int = 2, *, dashes: bool = True) -> Spec:
+def run_lines(styles: Mapping[str, Style], legend: bool, columns: int = 2, *, dashes: bool = True) -> Spec:
     """Return the encodings of runs, equal in all panels, and a legend above the first with as many columns as fit."""
     key = alt.Legend(
         title=None,
@@ -408,6 +321,6 @@ def _run_lines(styles: Mapping[str, Style], legend: bool, columns: int = 2, *, d
     return line_encodings("r", styles, key if legend else None, dashes=dashes)
 
 
-def _side_by_side(panels: Sequence[Any]) -> Spec:
+def side_by_side(panels: Sequence[Any]) -> Spec:
     """Put panels of the same runs side by side, each with a separate legend or none."""
     return beside(*panels, spacing=18, color="independent", strokeDash="independent")
