@@ -30,9 +30,10 @@ from swflow.forecast.evaluation import (
 )
 from swflow.forecast.forecaster import cases_of, fit
 from swflow.forecast.model import Calibrator, calibrated, kaplan_meier
+from swflow.forecast.record import Request, requests_of
 from swflow.forecast.simulation import RunTimes, simulated, simulator_of
 from swflow.forecast.squeue import FORMAT, read_squeue
-from swflow.forecast.sweep import FEATURES, Request, from_log, requests_of
+from swflow.forecast.sweep import FEATURES, from_log
 from swflow.log.swf import write_swf
 from swflow.values import DAY, WEEK
 

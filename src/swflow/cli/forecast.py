@@ -181,10 +181,10 @@ def _simulator(
     try:
         if is_polls(source):
             raise SwflowError(f"{source.name}: a table of polls has no state to simulate from; expected a log")
+        from swflow.forecast.forecaster import open_recorded
         from swflow.forecast.simulation import simulator_of
-        from swflow.workload.clean import open_workload
 
-        return simulator_of(open_workload(source, machine), chosen, cases, *span)
+        return simulator_of(open_recorded(source, machine), chosen, cases, *span)
     except SwflowError as error:
         if method == "simulation" or scheduler is not None:
             raise

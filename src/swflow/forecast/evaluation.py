@@ -180,7 +180,7 @@ def outcomes(found: Evaluated) -> pl.DataFrame:
         the median, ``processors``, ``partition``, ``user`` and ``waited`` (s).
     """
     cases, forecasts = found
-    value, started = cases.known(cases.end)
+    value, started = cases.outcome()
     low, median, high = forecasts.T
     known = (started | (value > high)) & np.isfinite(low)
     losses = [

@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,10 +15,11 @@ from swflow.forecast.cases import Cases
 from swflow.forecast.evaluation import BEST, PAST, SIMULATION, better, by_methods
 from swflow.forecast.model import Quantiles, calibrated, groups_of
 from swflow.forecast.polls import is_polls, read_polls
+from swflow.forecast.record import Record, Request, record_of
 from swflow.forecast.squeue import Queued
-from swflow.forecast.sweep import Request, Sweep, from_log, labels_of, polled, requests_of
+from swflow.forecast.sweep import Sweep, labels_of, polled, replay
 from swflow.jobs.header import Header
-from swflow.jobs.table import Workload, check_recorded
+from swflow.jobs.table import Workload
 from swflow.values import WEEK
 
 if TYPE_CHECKING:
@@ -280,27 +281,51 @@ def read_cases(path: Path, processors: int | None = None, until: float = math.in
         polls = cases.asked[cases.asked <= until]
         now = float(polls[-1]) if polls.size else until
         return cases, {"name": path.name, "now": now, "waiting": cases.take(cases.asked == now)}
-    from swflow.workload.clean import open_workload
+    return cases_of(open_recorded(path, processors), until)
 
-    return cases_of(open_workload(path, processors), until)
+
+def open_recorded(path: Path, processors: int | None = None) -> Workload:
+    """
+    Open a log with every job that waited, whatever happened to it later.
+
+    Jobs that were cancelled in the queue or ended at once are kept, because this was not known while they waited. A
+    workload in Parquet has the jobs that its cleaning kept.
+    """
+    from swflow.log.imported import is_log_table
+    from swflow.log.settings import RULES
+    from swflow.workload.clean import clean_log, open_workload
+
+    if path.suffix == ".parquet" and not is_log_table(path):
+        return open_workload(path, processors)
+    rules = [rule for rule in RULES if processors is None or rule != "wider-than-machine"]
+    return clean_log(path, processors=processors, drop=rules, keep_cancelled=True, keep_instant=True)
 
 
 def cases_of(workload: Workload, until: float = math.inf) -> tuple[Cases, dict[str, Any]]:
     """Return the cases of a recorded log, and the state for `fit`; see `read_cases`."""
-    cases, sweep = from_log(workload, until)
-    jobs = workload.jobs.filter(pl.col("submit_time") <= until)
-    requests = requests_of(jobs)
-    users = {str(one.user): one.user for one in requests if one.user >= 0}
-    users |= {name: number for number, name in workload.header.names_of("user_id").items()}
-    ids = check_recorded(jobs, workload.name)["job_id"].to_list()
-    common = {
-        "header": {key: workload.header[key] for key in ("UnixStartTime", "TimeZone", "TimeZoneString")
-                   if key in workload.header},
+    workload = replace(workload, jobs=workload.jobs.filter(pl.col("submit_time") <= until))
+    record = record_of(workload, until)
+    cases, sweep = replay(record, workload)
+    users = {str(one.user): one.user for one in record.requests if one.user >= 0}
+    users |= {name: number for number, name in workload.header.names_of("user_id").items() if number in users.values()}
+    state = {"name": workload.name, "now": cases.end, "sweep": sweep, "labels": labels_of(workload)}
+    return cases, state | {"users": users, "common": _common(workload, record, sweep)}
+
+
+def _common(workload: Workload, record: Record, sweep: Sweep) -> dict[str, Any]:
+    """Return what the jobs of a log have in common: the clock of the site, and how many request what."""
+    header, requests = workload.header, record.requests
+    longest: dict[int, float] = {}
+    for one in requests:
+        if one.limit > 0:
+            longest[one.queue] = max(longest.get(one.queue, 0.0), one.limit)
+    return {
+        "header": {key: header[key] for key in ("UnixStartTime", "TimeZone", "TimeZoneString") if key in header},
         "queues": Counter(one.queue for one in requests),
         "groups": {one.user: one.group for one in requests},
+        "group_names": {name: number for number, name in header.names_of("group_id").items()},
         "sizes": Counter(one.processors for one in requests),
-        "limits": Counter(one.limit for one in requests),
-        "ids": {job: ids[job] for job in sweep.waiting},
-    }  # fmt: skip
-    state = {"name": workload.name, "now": min(until, cases.end), "sweep": sweep, "labels": labels_of(workload)}
-    return cases, state | {"users": users, "common": common}
+        "limits": Counter(one.limit for one in requests if one.limit > 0),
+        "longest": longest,
+        "ids": {job: int(record.ids[job]) for job in sweep.waiting},
+    }

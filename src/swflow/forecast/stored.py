@@ -20,8 +20,9 @@ from swflow.files.fingerprint import fingerprint
 from swflow.forecast.cases import Cases, Recent
 from swflow.forecast.forecaster import Forecaster
 from swflow.forecast.model import Quantiles
+from swflow.forecast.record import Request
 from swflow.forecast.simulation import Simulator
-from swflow.forecast.sweep import Request, Sweep
+from swflow.forecast.sweep import Sweep
 from swflow.scheduling.scheduler import Scheduler
 
 #: The classes whose attributes are stored, by name.
