@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from helpers.forecasts import SECOND, log_of, workload
 from swflow.forecast.cases import Cases
 from swflow.forecast.classes import by_class
 from swflow.forecast.forecaster import cases_of, read_cases
@@ -18,29 +19,6 @@ from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
 from swflow.log.swf import write_swf
 from swflow.values import DAY, WEEK
-
-SECOND = 1_700_000_000  # the log's start, Unix seconds
-GRID = 600.0  # the submissions, starts and ends of a tied log are multiples of it, seconds
-
-
-def log_of(jobs: int = 500, tied: bool = False, seed: int = 1) -> pl.DataFrame:
-    """Return a log with limits, in which some jobs lack one, some start at once and some are cancelled."""
-    random = np.random.default_rng(seed)
-    submit = np.sort(random.uniform(0, 10 * WEEK, jobs))
-    wait = np.where(random.random(jobs) < 0.3, 0.0, random.lognormal(9, 1.5, jobs))
-    run = random.lognormal(8, 1.5, jobs)
-    step = GRID if tied else 1.0
-    submit, wait, run = np.floor(submit / step) * step, np.floor(wait / step) * step, np.ceil(run / step) * step
-    width = random.integers(1, 33, jobs)
-    limit = np.where(random.random(jobs) < 0.4, np.nan, np.ceil(run / 3600) * 3600)
-    return pl.DataFrame({
-        "job_id": np.arange(jobs) + 1, "submit_time": submit, "wait_time": wait, "run_time": run, "processors": width,
-        "allocated_processors": width, "requested_processors": width, "requested_time": limit,
-        "user_id": random.integers(1, 6, jobs), "group_id": np.ones(jobs, int), "queue_id": np.ones(jobs, int),
-        "partition_id": random.integers(1, 3, jobs), "status": np.ones(jobs, int),
-    }).with_columns(pl.col("requested_time").fill_nan(None)).with_columns(
-        estimate=pl.coalesce("requested_time", "run_time"),  # as cleaning does
-    )  # fmt: skip
 
 
 def other_future(jobs: pl.DataFrame, now: float, seed: int = 2) -> pl.DataFrame:
@@ -58,10 +36,6 @@ def other_future(jobs: pl.DataFrame, now: float, seed: int = 2) -> pl.DataFrame:
         user_id=pl.when(pl.lit(later)).then(9).otherwise("user_id"),
         partition_id=pl.when(pl.lit(later)).then(3).otherwise("partition_id"),
     ).with_columns(estimate=pl.coalesce("requested_time", "run_time"))  # fmt: skip
-
-
-def workload(jobs: pl.DataFrame) -> Workload:
-    return Workload(jobs, Machine.of(64), "log", {"UnixStartTime": [str(SECOND)], "MaxProcs": ["64"]})
 
 
 def same(one: Cases, two: Cases, now: float) -> None:

@@ -7,10 +7,11 @@ import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError
-from swflow.forecast.cases import Cases, third_of, thirds
+from swflow.forecast.cases import Cases, decades, third_of, thirds
+from swflow.forecast.chances import chances_of
 from swflow.forecast.classes import by_class
 from swflow.forecast.model import LEVEL, QUANTILES, Calibrator, Quantiles
-from swflow.values import WEEK
+from swflow.values import DAY, WEEK
 
 if TYPE_CHECKING:
     from swflow.forecast.simulation import Simulator
@@ -194,6 +195,52 @@ def outcomes(found: Evaluated) -> pl.DataFrame:
         "partition": [str(name) for name in cases.partition], "user": [str(name) for name in cases.user],
     })  # fmt: skip
     return table.with_columns(hit=pl.when(pl.lit(known)).then("hit"))
+
+
+def chance_scores(found: Mapping[str, Evaluated], most: int = 20_000) -> pl.DataFrame:
+    """
+    Compare the chances of starts within some times with what followed, by method, time and tenth of the chances.
+
+    The chances of each day are computed from the evaluated forecasts before it, as `swflow.forecast.chances.Chances`
+    does. At most about ``most`` forecasts are used, evenly spread. A job that had not started at the end of the data
+    counts only within times for which it had waited.
+
+    Returns
+    -------
+    polars.DataFrame
+        ``method``, ``within`` (s), ``tenth`` (0 to 9), ``jobs``, ``chance`` (mean), ``started`` (share) and
+        ``brier`` (mean squared difference of chance and outcome).
+    """
+    parts = []
+    for method, (cases, forecasts) in found.items():
+        every = max(1, round(cases.asked.size / most))
+        value, started = cases.outcome()
+        for day in np.unique(cases.asked // DAY) * DAY:
+            rows = np.flatnonzero((cases.asked >= day) & (cases.asked < day + DAY) & np.isfinite(forecasts[:, 0]))
+            rows = rows[rows % every == 0]
+            chances = chances_of(cases, forecasts, float(day))(forecasts[rows], cases.waited[rows] > 0, _WITHIN)
+            for place, within in enumerate(_WITHIN):
+                before = value[rows] <= decades(within) + 1e-9
+                known = (started[rows] | ~before) & np.isfinite(chances[:, place])
+                parts.append(pl.DataFrame({
+                    "method": method, "within": within, "chance": chances[known, place], "started": before[known],
+                }))  # fmt: skip
+    if not parts:
+        return pl.DataFrame(schema=dict.fromkeys(("method", "within", "tenth", "jobs", "chance", "started", "brier")))
+    return (
+        pl.concat(parts)
+        .with_columns(
+            pl.col("started").cast(pl.Float64), tenth=(pl.col("chance") * 10).floor().clip(0, 9).cast(pl.Int64)
+        )
+        .with_columns(brier=(pl.col("chance") - pl.col("started")) ** 2)
+        .group_by("method", "within", "tenth", maintain_order=True)
+        .agg(pl.len().alias("jobs"), pl.col("chance", "started", "brier").mean())
+        .sort("method", "within", "tenth")
+    )
+
+
+#: The times (s) whose chances are evaluated.
+_WITHIN = np.array([60.0, 3600.0, 4 * 3600.0, 86400.0])
 
 
 def summary(found: Mapping[str, Evaluated], few: int = 100) -> pl.DataFrame:
