@@ -2,37 +2,20 @@
 
 import json
 import math
-from dataclasses import replace
 
-import numpy as np
 import pytest
 
-from helpers.forecasts import SECOND, log_of, workload
+from helpers.forecasts import NOW, SECOND, known_forecaster
 from swflow.errors import SwflowError
-from swflow.forecast.forecaster import Forecaster, cases_of
+from swflow.forecast.forecaster import Forecaster
 from swflow.forecast.queue_state import queue_of
 from swflow.forecast.queued import Queue, Queued
 from swflow.values import DAY, WEEK
 
-NOW = SECOND + 10 * WEEK  # Unix seconds
-
-
-class Known:
-    """Models that forecast by one feature: the jobs that wait."""
-
-    def __call__(self, values: np.ndarray) -> np.ndarray:
-        waiting = np.log10(10 + values[:, 8:9]) if len(values) else np.zeros((0, 1))
-        return waiting + np.array([0.0, 1.0, 2.0])
-
 
 @pytest.fixture
 def known() -> Forecaster:
-    header = {"UnixStartTime": [str(SECOND)], "MaxProcs": ["64"], "Partition": ["1 batch", "2 gpu"],
-              "Queue": ["1 normal", "2 high"], "User": ["3 ann"], "Group": ["1 physics", "2 chemistry"]}  # fmt: skip
-    jobs = log_of()
-    jobs = jobs.with_columns(queue_id=1 + jobs["job_id"] % 2)
-    _, state = cases_of(replace(workload(jobs), header=header))
-    return replace(Forecaster.unfitted(**state), quantiles=Known())
+    return known_forecaster()
 
 
 def job(name: str = "1", **values) -> Queued:

@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 
 import swflow
+from swflow.forecast.forecaster import Forecaster, cases_of
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
 from swflow.values import WEEK
@@ -52,3 +53,24 @@ def log_of(jobs: int = 500, tied: bool = False, seed: int = 1) -> pl.DataFrame:
 def workload(jobs: pl.DataFrame) -> Workload:
     """Return a workload of a log on 64 processors."""
     return Workload(jobs, Machine.of(64), "log", {"UnixStartTime": [str(SECOND)], "MaxProcs": ["64"]})
+
+
+NOW = SECOND + 10 * WEEK  # Unix seconds: after the log
+
+
+class Known:
+    """Models that forecast by one feature: the jobs that wait."""
+
+    def __call__(self, values: np.ndarray) -> np.ndarray:
+        waiting = np.log10(10 + values[:, 8:9]) if len(values) else np.zeros((0, 1))
+        return waiting + np.array([0.0, 1.0, 2.0])
+
+
+def known_forecaster() -> Forecaster:
+    """Return a forecaster of a log with partitions, QOS, users and accounts, with simple models."""
+    header = {"UnixStartTime": [str(SECOND)], "MaxProcs": ["64"], "Partition": ["1 batch", "2 gpu"],
+              "Queue": ["1 normal", "2 high"], "User": ["3 ann"], "Group": ["1 physics", "2 chemistry"]}  # fmt: skip
+    jobs = log_of()
+    jobs = jobs.with_columns(queue_id=1 + jobs["job_id"] % 2)
+    _, state = cases_of(replace(workload(jobs), header=header))
+    return replace(Forecaster.unfitted(**state), quantiles=Known())

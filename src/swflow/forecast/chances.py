@@ -1,5 +1,6 @@
 """Chances that a job starts within some times, from the outcomes of past forecasts that were similar."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, time, timedelta
@@ -13,6 +14,10 @@ from swflow.jobs.header import Header
 
 #: The past forecasts from which a chance is computed, and the fewest for it.
 NEIGHBORS, FEWEST = 200, 50
+
+
+#: The time within which a job starts at once, seconds: about a pass of the scheduler.
+AT_ONCE = 60.0
 
 
 class Within(NamedTuple):
@@ -40,7 +45,7 @@ def times(now: float, header: Mapping[str, list[str]] | None) -> list[Within]:
         next_day = local(now, header).date() + timedelta(days=1)
         morning = Header.of(header).seconds_since_start(datetime.combine(next_day, time(9))) - now
     return [
-        Within("at_once", "at once", 60.0), Within("within_1h", "within 1 h", 3600.0),
+        Within("at_once", "at once", AT_ONCE), Within("within_1h", "within 1 h", 3600.0),
         Within("within_4h", "within 4 h", 4 * 3600.0), Within("by_morning", "by tomorrow 09:00", float(morning)),
         Within("within_24h", "within 24 h", 86400.0),
     ]  # fmt: skip
@@ -89,10 +94,12 @@ def moved(value: np.ndarray, past: np.ndarray, ends: np.ndarray) -> np.ndarray:
     """
     Return waits (decades) moved from past forecasts to a new one: linear between ends and median, shifted beyond.
 
+    Jobs that started at once remain jobs that start at once, because many start with the next pass of the scheduler.
+
     Examples
     --------
-    >>> moved(np.array([0.5, 1.5, 2.0, 4.0]), np.array([[1.0, 2.0, 3.0]] * 4), np.array([1.0, 3.0, 5.0])).tolist()
-    [0.5, 2.0, 3.0, 6.0]
+    >>> moved(np.array([0.5, 1.5, 2.0, 4.0]), np.array([[1.0, 2.0, 3.0]] * 4), np.array([0.0, 3.0, 5.0])).tolist()
+    [0.0, 1.5, 3.0, 6.0]
     """
     low, median, high = past.T
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -100,7 +107,9 @@ def moved(value: np.ndarray, past: np.ndarray, ends: np.ndarray) -> np.ndarray:
         upper = ends[1] + (value - median) * np.where(high > median, (ends[2] - ends[1]) / (high - median), 0.0)
     found = np.where(value <= median, lower, upper)
     found = np.where(value <= low, value + ends[0] - low, found)
-    return np.maximum(np.where(value > high, value + ends[2] - high, found), 0.0)
+    found = np.maximum(np.where(value > high, value + ends[2] - high, found), 0.0)
+    at_once = math.log10(AT_ONCE)
+    return np.where(value <= at_once, np.minimum(found, at_once), np.maximum(found, at_once + 1e-6))
 
 
 def started_within(value: np.ndarray, started: np.ndarray, within: np.ndarray) -> np.ndarray:

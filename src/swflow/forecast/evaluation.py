@@ -1,5 +1,6 @@
 """Evaluate forecasts: walk forward in time, and compare each forecast with the wait that followed."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -7,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError
-from swflow.forecast.cases import Cases, decades, third_of, thirds
+from swflow.forecast.cases import Cases, third_of, thirds
 from swflow.forecast.chances import chances_of
 from swflow.forecast.classes import by_class
 from swflow.forecast.model import LEVEL, QUANTILES, Calibrator, Quantiles
@@ -211,27 +212,23 @@ def chance_scores(found: Mapping[str, Evaluated], most: int = 20_000) -> pl.Data
         ``method``, ``within`` (s), ``tenth`` (0 to 9), ``jobs``, ``chance`` (mean), ``started`` (share) and
         ``brier`` (mean squared difference of chance and outcome).
     """
-    parts = []
+    rows: list[tuple[str, float, float, float]] = []
     for method, (cases, forecasts) in found.items():
         every = max(1, round(cases.asked.size / most))
         value, started = cases.outcome()
         for day in np.unique(cases.asked // DAY) * DAY:
-            rows = np.flatnonzero((cases.asked >= day) & (cases.asked < day + DAY) & np.isfinite(forecasts[:, 0]))
-            rows = rows[rows % every == 0]
-            chances = chances_of(cases, forecasts, float(day))(forecasts[rows], cases.waited[rows] > 0, _WITHIN)
-            for place, within in enumerate(_WITHIN):
-                before = value[rows] <= decades(within) + 1e-9
-                known = (started[rows] | ~before) & np.isfinite(chances[:, place])
-                parts.append(pl.DataFrame({
-                    "method": method, "within": within, "chance": chances[known, place], "started": before[known],
-                }))  # fmt: skip
-    if not parts:
-        return pl.DataFrame(schema=dict.fromkeys(("method", "within", "tenth", "jobs", "chance", "started", "brier")))
+            of_day = np.flatnonzero((cases.asked >= day) & (cases.asked < day + DAY) & np.isfinite(forecasts[:, 0]))
+            of_day = of_day[of_day % every == 0]
+            chances = chances_of(cases, forecasts, float(day))(forecasts[of_day], cases.waited[of_day] > 0, _WITHIN)
+            for place, within in enumerate(_WITHIN.tolist()):
+                before = value[of_day] <= math.log10(within) + 1e-9
+                known = (started[of_day] | ~before) & np.isfinite(chances[:, place])
+                pairs = zip(chances[known, place].tolist(), before[known].tolist(), strict=True)
+                rows += [(method, within, chance, float(is_before)) for chance, is_before in pairs]
+    columns = {"method": pl.String, "within": pl.Float64, "chance": pl.Float64, "started": pl.Float64}
     return (
-        pl.concat(parts)
-        .with_columns(
-            pl.col("started").cast(pl.Float64), tenth=(pl.col("chance") * 10).floor().clip(0, 9).cast(pl.Int64)
-        )
+        pl.DataFrame(rows, columns, orient="row")
+        .with_columns(tenth=(pl.col("chance") * 10).cast(pl.Int64).clip(0, 9))
         .with_columns(brier=(pl.col("chance") - pl.col("started")) ** 2)
         .group_by("method", "within", "tenth", maintain_order=True)
         .agg(pl.len().alias("jobs"), pl.col("chance", "started", "brier").mean())
