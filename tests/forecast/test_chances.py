@@ -71,6 +71,12 @@ def test_few_past_forecasts_give_no_chance():
     assert np.isnan(few(np.ones((2, 3)), np.zeros(2, bool), np.array([60.0]))).all()
 
 
+def test_forecasts_unlike_all_past_ones_have_no_chance():
+    cases, ends = site()
+    found = chances_of(cases, ends, 30 * DAY)(np.array([[0.7, 3.0, 3.7], [5.0, 6.0, 7.0]]), np.zeros(2, bool), [60.0])
+    assert np.isnan(found[:, 0]).tolist() == [False, True]
+
+
 def test_tomorrow_is_that_of_the_site():
     start = int(datetime(2024, 3, 30, 12, tzinfo=UTC).timestamp())  # the clock changes in the next night
     for zone, hours in (("Europe/Stockholm", 19), ("America/New_York", 25), ("Asia/Tokyo", 12)):

@@ -10,7 +10,7 @@ import pytest
 from helpers.forecasts import SECOND, log_of, workload
 from swflow.forecast.cases import Cases
 from swflow.forecast.classes import by_class
-from swflow.forecast.forecaster import cases_of, read_cases
+from swflow.forecast.forecaster import cases_of, complete_until, read_cases
 from swflow.forecast.polls import read_polls
 from swflow.forecast.record import UNKNOWN_LIMIT, Request, record_of, requests_of
 from swflow.forecast.simulation import RunTimes
@@ -230,3 +230,13 @@ def test_polls_are_made_at_the_noons_of_the_site():
     clocks = {datetime.fromtimestamp(1711000000 + moment, log.header.time_zone).strftime("%H:%M") for moment in asked}
     assert clocks == {"12:00"} and asked.size > 60  # the clock changes on March 31
     assert len({float(moment % DAY) for moment in asked}) == 2
+
+
+def test_a_log_ends_with_its_submissions_if_some_jobs_start_days_later():
+    jobs = log_of()
+    late = jobs.with_columns(wait_time=pl.when(pl.col("job_id") == 490).then(60 * DAY).otherwise("wait_time"))
+    last = float(jobs["submit_time"].max())
+    assert complete_until(workload(jobs)) == np.inf
+    assert complete_until(workload(late)) == last
+    cases, state = cases_of(workload(late), last)
+    assert state["now"] == last and 490 in cases.job[~np.isfinite(cases.wait)]

@@ -209,10 +209,10 @@ def _without_middle_tasks(forecasts: Any) -> tuple[list[Any], int]:
     return listed, len(forecasts) - len(listed)
 
 
-def _moment(source: Path, at: str | None) -> float:
-    """Return the seconds of a moment in a log; infinity for its end."""
+def _moment(source: Path, at: str | None) -> float | None:
+    """Return the seconds of a moment in a log; None for its end."""
     if at is None:
-        return math.inf
+        return None
     try:
         return float(at)
     except ValueError:

@@ -15,6 +15,9 @@ from swflow.jobs.header import Header
 #: The past forecasts from which a chance is computed, and the fewest for it.
 NEIGHBORS, FEWEST = 200, 50
 
+#: The largest distance to the ends and the median of a similar forecast, decades (square root of the sum of squares).
+SIMILAR = 1.0
+
 
 #: The time within which a job starts at once, seconds: about a pass of the scheduler.
 AT_ONCE = 60.0
@@ -70,7 +73,8 @@ class Chances:
         """
         Return the chances of forecasts to start within times (s), of shape (forecasts, times).
 
-        ``within`` has the same shape, or one time per column. NaN for an unknown time, or with too few past forecasts.
+        ``within`` has the same shape, or one time per column. NaN for an unknown time, or with too few similar
+        forecasts in the past.
         """
         from scipy.spatial import cKDTree
 
@@ -83,8 +87,9 @@ class Chances:
             if not rows.size or past.size < FEWEST:
                 continue
             count = min(NEIGHBORS, past.size)
-            near = cKDTree(self.ends[past]).query(ends[rows], count)[1]
-            for row, members in zip(rows, past[near], strict=True):
+            distance, near = cKDTree(self.ends[past]).query(ends[rows], count)
+            similar = distance[:, FEWEST - 1] <= SIMILAR
+            for row, members in zip(rows[similar], past[near[similar]], strict=True):
                 value = moved(self.value[members], self.ends[members], ends[row])
                 found[row] = started_within(value, self.started[members], within[row])
         return found
@@ -132,8 +137,9 @@ def started_within(value: np.ndarray, started: np.ndarray, within: np.ndarray) -
 
 
 def shown(chances: Sequence[float], labels: Sequence[Within]) -> list[tuple[str, str]]:
-    """Return the known chances as labels and texts, whole per cent; nothing is certain."""
-    return [(one.label, percent(chance)) for one, chance in zip(labels, chances, strict=True) if chance == chance]
+    """Return the known chances as labels and texts, in the order of the times."""
+    known = [(one, chance) for one, chance in zip(labels, chances, strict=True) if chance == chance]
+    return [(one.label, percent(chance)) for one, chance in sorted(known, key=lambda pair: pair[0].seconds)]
 
 
 def percent(chance: float) -> str:

@@ -22,7 +22,7 @@ from swflow.forecast.record import QUEUES, Record, Request, record_of
 from swflow.forecast.spans import span
 from swflow.forecast.sweep import Sweep, labels_of, polled, replay
 from swflow.jobs.table import Workload
-from swflow.values import WEEK
+from swflow.values import DAY, WEEK
 
 if TYPE_CHECKING:
     from swflow.forecast.simulation import Simulator
@@ -310,19 +310,37 @@ def require_weeks(cases: Cases, now: float, name: str) -> None:
         )
 
 
-def read_cases(path: Path, processors: int | None = None, until: float = math.inf) -> tuple[Cases, dict[str, Any]]:
+def read_cases(
+    path: Path, processors: int | None = None, until: float | None = math.inf
+) -> tuple[Cases, dict[str, Any]]:
     """
     Return the cases of a log or of a table of polls, and the state for `fit`, with the moment ``now``.
 
     The file is an SWF file, an imported log, a workload, or a table of polls (see `swflow.forecast.polls`). The moment
-    is ``until`` (s), at most the end of the log, or the last poll.
+    is ``until`` (s), at most the end of the log, or the last poll. None is the moment up to which the log is complete.
     """
     if is_polls(path):
         cases = read_polls(path)
-        polls = cases.asked[cases.asked <= until]
-        now = float(polls[-1]) if polls.size else until
+        last = math.inf if until is None else until
+        polls = cases.asked[cases.asked <= last]
+        now = float(polls[-1]) if polls.size else last
         return cases, {"name": path.name, "now": now, "waiting": cases.take(cases.asked == now)}
-    return cases_of(open_recorded(path, processors), until)
+    workload = open_recorded(path, processors)
+    return cases_of(workload, complete_until(workload) if until is None else until)
+
+
+def complete_until(workload: Workload) -> float:
+    """
+    Return the moment (s) up to which a log has all submissions: its last one, if some jobs start days later.
+
+    Infinity for a log that ends with a start, at most two days after the last submission.
+    """
+    submit = workload.jobs["submit_time"]
+    start = (submit + workload.jobs["wait_time"]).max() if "wait_time" in workload.jobs.columns else None
+    last = submit.max()
+    if last is None or start is None or float(start) <= float(last) + 2 * DAY:  # type: ignore[arg-type]
+        return math.inf
+    return float(last)  # type: ignore[arg-type]
 
 
 def open_recorded(path: Path, processors: int | None = None) -> Workload:
