@@ -2,14 +2,17 @@
 
 import json
 import math
+from pathlib import Path
 
 import pytest
 
-from helpers.forecasts import NOW, SECOND, known_forecaster
+from helpers.cli import call
+from helpers.forecasts import NOW, SECOND, known_forecaster, log_of
 from swflow.errors import SwflowError
 from swflow.forecast.forecaster import Forecaster
 from swflow.forecast.queue_state import queue_of
 from swflow.forecast.queued import Queue, Queued
+from swflow.log.swf import write_swf
 from swflow.values import DAY, WEEK
 
 
@@ -128,3 +131,42 @@ def test_running_jobs_without_a_limit_are_planned_with_past_run_times(known):
     known.set_queue(Queue([job("1", start=NOW - 60, limit=math.nan), job("2")]), "q.json")
     (end,) = known.sweep.ends
     assert NOW - SECOND - 60 < end[0] < NOW - SECOND + 30 * DAY and known.sweep.unlimited == 1
+
+
+@pytest.fixture
+def site(tmp_path, monkeypatch):
+    """Provide a log, and a fit that fails."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SWFLOW_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("swflow.forecast.forecaster.fit", lambda *_, **__: pytest.fail("models were fitted"))
+    header = {"UnixStartTime": [str(SECOND)], "MaxProcs": ["64"], "Partition": ["1 batch", "2 gpu"]}
+    write_swf("site.swf", log_of(), header)
+
+
+JOB = "5|ann|acc|{partition}|4|{limit}|{submit}|N/A|PENDING"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            ("--processors", 4, "--time-limit", "1h", "--partition", "bacth"),
+            "--partition: 'bacth'; expected a partition",
+        ),
+        (("--processors", 4, "--time-limit", "900d", "--partition", "gpu"), "--time-limit: 900 d; expected at most "),
+        (("--processors", 65, "--time-limit", "1h"), "--processors: 65; expected at most the 64"),
+        ({"submit": "2024-01-29T12:00:00"}, "q.txt: 2024-01-29 12:00 is "),
+        ({"partition": "bacth"}, "q.txt: partition 'bacth'; expected a partition of site.swf; did you mean 'batch'?"),
+        ({"limit": "soon"}, "q.txt:2: TIME_LIMIT: 'soon'"),
+    ],
+)
+def test_what_a_log_cannot_forecast_is_found_before_the_fit(site, capfd, options, message):
+    if isinstance(options, dict):
+        values = {"partition": "batch", "limit": "1:00:00", "submit": "2024-01-23T12:00:00"} | options
+        header = "JOBID|USER|ACCOUNT|PARTITION|CPUS|TIME_LIMIT|SUBMIT_TIME|START_TIME|STATE"
+        Path("q.txt").write_text(f"{header}\n{JOB.format(**values)}\n")
+        options = ("--queue", "q.txt")
+    assert call("forecast", "site.swf", "--method", "past", *options) == 1
+    captured = capfd.readouterr()
+    lines = [line for line in captured.err.splitlines() if line.startswith("swflow: ")]
+    assert len(lines) == 1 and message in lines[0] and not captured.out

@@ -268,3 +268,10 @@ def test_json_of_all_versions(tmp_path, version):
     assert [one.job for one in found] == ["5_1", "5_2", "5_3"] and found[0].user == "1000"
     assert found[0].processors == 8 and math.isnan(found[0].limit) and found[0].submit == 1_700_000_000
     assert found.moment == (1_700_000_300 if more else None)
+
+
+def test_an_empty_field_between_single_blanks_is_named_by_its_line(tmp_path):
+    header, row = HEADER.replace("|", " "), line().replace("|", " ")
+    assert len(read(tmp_path, f"{header}\n{row}\n")) == 1
+    with pytest.raises(SwflowError, match=r"q\.txt:3: "):
+        read(tmp_path, f"{header}\n{row}\n{row.replace(' acc', '')}\n")

@@ -81,7 +81,7 @@ def _fields(header: str, names: list[str], line: str, where: str) -> dict[str, s
     else:
         parts = line.split()
         if len(parts) != len(names):  # an empty field, or a blank in one
-            starts = [match.start() for match in re.finditer(r"\S+", header)]
+            starts = [match.start() for match in re.finditer(r"(?:^|(?<=\s\s))\S+", header)]
             parts = [line[begin:end] for begin, end in zip(starts, [*starts[1:], len(line)], strict=True)]
     if len(parts) != len(names):
         raise SwflowError(
