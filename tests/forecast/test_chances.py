@@ -66,15 +66,14 @@ def test_jobs_that_still_wait_lower_the_chances():
     assert started_within(value, np.ones(100, bool), np.array([60.0, 6000.0])).tolist() == [0.5, 1.0]
 
 
-def test_few_past_forecasts_give_no_chance():
+def test_forecasts_unlike_all_past_ones_are_interpolated():
     few = Chances(np.ones((FEWEST - 1, 3)), np.ones(FEWEST - 1), np.ones(FEWEST - 1, bool), np.zeros(FEWEST - 1, bool))
-    assert np.isnan(few(np.ones((2, 3)), np.zeros(2, bool), np.array([60.0]))).all()
-
-
-def test_forecasts_unlike_all_past_ones_have_no_chance():
+    found = few(np.array([[1.0, 2.0, 4.0]] * 2), np.zeros(2, bool), np.array([100.0, 1e4, np.nan]))
+    assert found[0].tolist() == pytest.approx([0.5, 0.95, np.nan], nan_ok=True)
     cases, ends = site()
-    found = chances_of(cases, ends, 30 * DAY)(np.array([[0.7, 3.0, 3.7], [5.0, 6.0, 7.0]]), np.zeros(2, bool), [60.0])
-    assert np.isnan(found[:, 0]).tolist() == [False, True]
+    past = chances_of(cases, ends, 30 * DAY)
+    found = past(np.array([[0.7, 3.0, 3.7], [5.0, 6.0, 7.0]]), np.zeros(2, bool), np.array([60.0, 1e6]))
+    assert found[0, 0] > 0.2 and found[1].tolist() == pytest.approx([0.025, 0.5])
 
 
 def test_tomorrow_is_that_of_the_site():

@@ -11,6 +11,7 @@ from helpers.forecasts import SECOND, log_of, workload
 from swflow.forecast.cases import Cases
 from swflow.forecast.classes import by_class
 from swflow.forecast.forecaster import cases_of, complete_until, read_cases
+from swflow.forecast.model import Calibrator
 from swflow.forecast.polls import read_polls
 from swflow.forecast.record import UNKNOWN_LIMIT, Request, record_of, requests_of
 from swflow.forecast.simulation import RunTimes
@@ -240,3 +241,29 @@ def test_a_log_ends_with_its_submissions_if_some_jobs_start_days_later():
     assert complete_until(workload(late)) == last
     cases, state = cases_of(workload(late), last)
     assert state["now"] == last and 490 in cases.job[~np.isfinite(cases.wait)]
+
+
+def test_a_miss_of_a_job_that_is_cancelled_is_taken_back():
+    """The levels after cancelled misses are those without these jobs, but for the time until they are cancelled."""
+    count, days = 2000, 40
+    asked = np.linspace(0, days * DAY, count)
+    chosen = np.arange(count) % 10 == 0
+    raw = np.tile([1.0, 2.0, 3.0], (count, 1))
+    columns = np.zeros((count, 1), np.float32), asked
+    labels = [np.full(count, text, object) for text in ("all", "1")]
+
+    def tails(wait: np.ndarray, left: np.ndarray) -> list[float]:
+        cases = Cases(
+            ("x",), *columns, wait, np.zeros(count), np.ones(count), *labels, np.arange(count), 99 * DAY, left
+        )
+        found = Calibrator(cases, raw)
+        found.walk(0.0, days * DAY)
+        found.follow((days + 5) * DAY)
+        return found.tails
+
+    usual, never = np.full(count, 100.0), np.full(count, np.inf)
+    plain = tails(usual, never)
+    cancelled = tails(np.where(chosen, np.nan, usual), np.where(chosen, DAY / 3, np.inf))
+    still = tails(np.where(chosen, np.nan, usual), never)
+    assert still[1] < cancelled[1] - 0.01  # 10 % of the jobs miss the upper end
+    assert cancelled == pytest.approx(plain, abs=0.003)

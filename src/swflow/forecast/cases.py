@@ -43,6 +43,10 @@ class Cases:
             started = self.asked + self.wait < now
         return self._waits(started, now), started
 
+    def gone(self, now: float) -> np.ndarray:
+        """Return which jobs left the queue without a start before a moment (s); they count for nothing afterwards."""
+        return np.zeros(self.asked.size, bool) if self.left is None else self.asked + self.left < now
+
     def outcome(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the waits of all data, in decades, and whether the jobs have started, as `known`."""
         started = np.isfinite(self.wait)

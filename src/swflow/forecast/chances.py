@@ -13,10 +13,10 @@ from swflow.forecast.queue_state import local
 from swflow.jobs.header import Header
 
 #: The past forecasts from which a chance is computed, and the fewest for it.
-NEIGHBORS, FEWEST = 200, 50
+NEIGHBORS, FEWEST = 200, 30
 
 #: The largest distance to the ends and the median of a similar forecast, decades (square root of the sum of squares).
-SIMILAR = 1.0
+SIMILAR = 2.0
 
 
 #: The time within which a job starts at once, seconds: about a pass of the scheduler.
@@ -73,13 +73,13 @@ class Chances:
         """
         Return the chances of forecasts to start within times (s), of shape (forecasts, times).
 
-        ``within`` has the same shape, or one time per column. NaN for an unknown time, or with too few similar
-        forecasts in the past.
+        ``within`` has the same shape, or one time per column. NaN for an unknown time. With too few similar
+        forecasts in the past, they are interpolated.
         """
         from scipy.spatial import cKDTree
 
         within = np.broadcast_to(within, (len(ends), np.shape(within)[-1]))
-        found = np.full(within.shape, np.nan)
+        found = interpolated(ends, within)
         for group in (False, True):
             rows, past = np.flatnonzero(waits == group), np.flatnonzero(self.waits == group)
             if past.size < FEWEST:
@@ -93,6 +93,25 @@ class Chances:
                 value = moved(self.value[members], self.ends[members], ends[row])
                 found[row] = started_within(value, self.started[members], within[row])
         return found
+
+
+def interpolated(ends: np.ndarray, within: np.ndarray) -> np.ndarray:
+    """
+    Return the chances of starts within times (s) by the intervals alone: linear between ends and median (decades).
+
+    Beyond an end, it is half of its level.
+
+    Examples
+    --------
+    >>> interpolated(np.array([[1.0, 2.0, 4.0]]), np.array([[1.0, 10.0, 100.0, 1000.0, 1e6]])).round(3).tolist()
+    [[0.025, 0.05, 0.5, 0.725, 0.975]]
+    """
+    apart = ends + np.array([-1e-9, 0.0, 1e-9])
+    levels = np.array([0.05, 0.5, 0.95])
+    rows = zip(decades(within) + 0.0, apart, strict=True)
+    found = np.array([np.interp(at, knots, levels, left=0.025, right=0.975) for at, knots in rows])
+    found = np.where(within < 0, 0.0, found.reshape(within.shape))
+    return np.where(np.isnan(within), np.nan, found)
 
 
 def moved(value: np.ndarray, past: np.ndarray, ends: np.ndarray) -> np.ndarray:
@@ -158,7 +177,7 @@ def percent(chance: float) -> str:
 
 def chances_of(cases: Any, issued: np.ndarray, now: float) -> Chances:
     """Return the past forecasts of cases whose outcome is known at a moment (s), or that still wait."""
-    rows = np.flatnonzero(np.isfinite(issued[:, 0]) & (cases.asked < now))
+    rows = np.flatnonzero(np.isfinite(issued[:, 0]) & (cases.asked < now) & ~cases.gone(now))
     some = cases.take(rows)
     value, started = some.known(now)
     return Chances(issued[rows], value, started, some.waited > 0)

@@ -100,6 +100,7 @@ def better(cases: Cases, forecasts: Mapping[str, np.ndarray], now: float) -> str
     """
     names = list(forecasts)
     rows = np.flatnonzero((cases.asked >= now - COMPARED * WEEK) & (cases.asked < now))
+    rows = rows[~cases.gone(now)[rows]]
     value, started = cases.take(rows).known(now)
     ends = np.array([forecasts[name][rows] for name in names])
     known = np.isfinite(ends[:, :, 0]).all(axis=0) & (started | (value > ends[:, :, 2].max(axis=0)))
@@ -172,7 +173,8 @@ def outcomes(found: Evaluated) -> pl.DataFrame:
     Return one row per forecast whose outcome is known, with its errors.
 
     A job that had not started at the end of the data counts as a miss if it had waited for longer than the upper end by
-    then, with its wait so far; otherwise its outcome is unknown (``hit`` is null), and only its number is stated.
+    then, with its wait so far; otherwise its outcome is unknown (``hit`` is null), and only its number is stated. So is
+    that of a job that was cancelled in the queue.
 
     Returns
     -------
@@ -184,7 +186,7 @@ def outcomes(found: Evaluated) -> pl.DataFrame:
     cases, forecasts = found
     value, started = cases.outcome()
     low, median, high = forecasts.T
-    known = (started | (value > high)) & np.isfinite(low)
+    known = (started | (value > high)) & np.isfinite(low) & ~cases.gone(math.inf)
     losses = [
         np.maximum(q * (value - end), (q - 1) * (value - end)) for q, end in zip(QUANTILES, forecasts.T, strict=True)
     ]
@@ -215,14 +217,14 @@ def chance_scores(found: Mapping[str, Evaluated], most: int = 20_000) -> pl.Data
     rows: list[tuple[str, float, float, float]] = []
     for method, (cases, forecasts) in found.items():
         every = max(1, round(cases.asked.size / most))
-        value, started = cases.outcome()
+        (value, started), gone = cases.outcome(), cases.gone(math.inf)
         for day in np.unique(cases.asked // DAY) * DAY:
             of_day = np.flatnonzero((cases.asked >= day) & (cases.asked < day + DAY) & np.isfinite(forecasts[:, 0]))
             of_day = of_day[of_day % every == 0]
             chances = chances_of(cases, forecasts, float(day))(forecasts[of_day], cases.waited[of_day] > 0, _WITHIN)
             for place, within in enumerate(_WITHIN.tolist()):
                 before = value[of_day] <= math.log10(within) + 1e-9
-                known = (started[of_day] | ~before) & np.isfinite(chances[:, place])
+                known = (started[of_day] | ~before) & np.isfinite(chances[:, place]) & ~gone[of_day]
                 pairs = zip(chances[known, place].tolist(), before[known].tolist(), strict=True)
                 rows += [(method, within, chance, float(is_before)) for chance, is_before in pairs]
     columns = {"method": pl.String, "within": pl.Float64, "chance": pl.Float64, "started": pl.Float64}

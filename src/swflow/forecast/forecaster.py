@@ -219,7 +219,7 @@ class Forecaster:
             Forecast(
                 int(cases.job[row]), int(cases.size[row]), math.nan if limit is None else float(limit[row]),
                 str(cases.partition[row]), str(cases.user[row]), float(cases.waited[row]),
-                float(low), float(median), float(high), "", tuple(chances[row].tolist()),
+                _plain(low), _plain(median), _plain(high), "", tuple(map(_plain, chances[row])),
             )
             for row, (low, median, high) in enumerate(10**ends)
         ]  # fmt: skip
@@ -238,7 +238,7 @@ class Forecaster:
         return [
             Forecast(
                 one.job, one.request.processors, one.request.limit, label, one.user, one.waited,
-                float(low), float(median), float(high), one.condition, tuple(row.tolist()),
+                _plain(low), _plain(median), _plain(high), one.condition, tuple(map(_plain, row)),
             )
             for one, label, (low, median, high), row in zip(jobs, partition, found, chances, strict=True)
         ]  # fmt: skip
@@ -250,6 +250,11 @@ class Forecaster:
         if self.chances is not None and known.any():
             found[known] = self.chances(ends[known], waits[known], within[known])
         return found
+
+
+def _plain(value: Any) -> float:
+    """Return a number of Python; every unknown one is the same object, so that equal forecasts are equal."""
+    return float(value) if value == value else math.nan
 
 
 class _Job(NamedTuple):
@@ -285,7 +290,7 @@ def fit(
     chosen = better(cases, {one: forecasts for one, (forecasts, _) in found.items()}, now)
     _, calibrator = found[chosen]
     names = [str(group) for group in dict.fromkeys(calibrator.group)]
-    reported = calibrator.cases.asked >= now - REPORTED * WEEK
+    reported = (calibrator.cases.asked >= now - REPORTED * WEEK) & ~calibrator.cases.gone(now)
     forecasts = calibrator.issued[reported]
     value, started = calibrator.cases.take(reported).known(now)
     above = value > forecasts[:, 2]

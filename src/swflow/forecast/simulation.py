@@ -59,9 +59,9 @@ class RunTimes:
 
     The groups of a job are the jobs of the same user with the same request, those of the same user, those with a
     similar limit, and all. Jobs without a known limit are similar to each other. A run time is drawn
-    from the latest ones of the narrowest group with probability n / (n + 5)
-    for n run times, otherwise from the next group in the same way; so new users get the run times of all others. In
-    groups with different limits, ratios of run time to limit are drawn; if one of both limits is unknown, run times.
+    from the latest ones of the narrowest group with probability n / (n + 5) for n run times, otherwise from the next
+    group in the same way; so new users get the run times of all others. In groups with different limits, ratios of run
+    time to limit are drawn; if one of both limits is unknown, run times.
 
     ``run`` and ``end`` (s) are those of the requests; infinite if they are unknown. A run time is used at moments after
     the end of its job.

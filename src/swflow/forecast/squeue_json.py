@@ -92,6 +92,8 @@ def number_of(value: Any, where: str) -> Any:
         value = value["number"]
     if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit() and len(value) < 30:
         value = int(value)
+    if not isinstance(value, int | float | str | None):
+        raise SwflowError(f"{where}: {shown(value)}; expected a number")
     return None if value in SENTINELS or value == "" else value
 
 
