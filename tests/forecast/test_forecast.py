@@ -383,6 +383,7 @@ def test_a_forecast_in_words_and_files(log, capfd, tmp_path):
     out = capfd.readouterr().out
     assert "A 16-processor job of 2 h submitted now starts within " in out
     assert "Chance of a start: at once " in out and "by tomorrow 09:00 " in out
+    assert "As of 2024-01-2" in out
     assert "In the last four weeks, " in out and " jobs can be checked; in " in out
     table = pl.read_parquet("f.parquet")
     assert table.equals(pl.read_csv("f.csv", schema=table.schema))

@@ -86,7 +86,7 @@ def forecast(
     from swflow.forecast import forecaster as fitting
     from swflow.forecast.squeue import read_squeue
     from swflow.forecast.stored import cached
-    from swflow.forecast.words import coverage, parse_limit, sentences
+    from swflow.forecast.words import as_of, coverage, parse_limit, sentences
     from swflow.values import WEEK
 
     if (processors is None) != (time_limit is None):
@@ -119,6 +119,8 @@ def forecast(
     else:
         forecasts = found.of_waiting()
         lines = [coverage(found)]
+    if moment := as_of(found):
+        lines.append(f"As of {moment}.")
     finish_progress()
     _print(found, forecasts, lines, as_json, prometheus)
     for path in output or ():
