@@ -275,3 +275,13 @@ def test_an_empty_field_between_single_blanks_is_named_by_its_line(tmp_path):
     assert len(read(tmp_path, f"{header}\n{row}\n")) == 1
     with pytest.raises(SwflowError, match=r"q\.txt:3: "):
         read(tmp_path, f"{header}\n{row}\n{row.replace(' acc', '')}\n")
+
+
+@pytest.mark.slow
+def test_a_queue_with_too_many_tasks_is_refused(tmp_path):
+    rows = "\n".join(line(f"{array}_[0-149999]") for array in (50, 60))
+    with pytest.raises(SwflowError, match=r"q\.txt: more than 200,000 jobs and array tasks"):
+        read(tmp_path, f"{HEADER}\n{rows}\n")
+    arrays = [job(array_job_id=array, array_task_string="0-149999") for array in (50, 60)]
+    with pytest.raises(SwflowError, match=r"q\.json: more than 200,000 jobs and array tasks"):
+        read_json(tmp_path, *arrays)

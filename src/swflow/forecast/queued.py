@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from enum import Enum
 from typing import Any, NamedTuple
@@ -11,8 +11,8 @@ from swflow.errors import SwflowError, shown
 from swflow.log.importers.slurm import STATES
 from swflow.values import DAY, Limit, as_moment
 
-#: The tasks of job arrays that a queue may have.
-TASKS = Limit(1_000_000, "array tasks")
+#: The jobs that a queue may have, where each task of an array is a job.
+TASKS = Limit(200_000, "jobs and array tasks")
 
 #: Tolerated difference of clocks and time zones, seconds.
 TOLERANCE = 2 * DAY
@@ -158,6 +158,13 @@ def tasks_of(text: str, where: str) -> list[int]:
         TASKS.require(len(found) + (last - first) // step + 1, where)
         found.extend(range(first, last + 1, step))
     return list(dict.fromkeys(found))
+
+
+def within_limits(jobs: Iterable[Queued], where: str) -> Iterator[Queued]:
+    """Yield jobs; raise an error if a queue has too many."""
+    for count, job in enumerate(jobs, 1):
+        TASKS.require(count, where)
+        yield job
 
 
 def tasks_in(job: Queued, array: str, tasks: str, where: str) -> Iterator[Queued]:

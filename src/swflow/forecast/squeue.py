@@ -10,7 +10,7 @@ import polars as pl
 
 from swflow.errors import SwflowError, shown
 from swflow.files.reading import FILE, read_text
-from swflow.forecast.queued import SENTINELS, Place, Queue, Queued, past, place_of, tasks_in
+from swflow.forecast.queued import SENTINELS, Place, Queue, Queued, past, place_of, tasks_in, within_limits
 from swflow.log.importers.slurm import seconds, state
 from swflow.values import MOST_PROCESSORS, local_time, moment, whole_number
 
@@ -46,7 +46,7 @@ def read_squeue(path: Path) -> Queue:
         from swflow.forecast.squeue_json import read_json
 
         return read_json(text, path)
-    return Queue(_text_rows(text, path))
+    return Queue(within_limits(_text_rows(text, path), str(path)))
 
 
 def _text_rows(text: str, path: Path) -> Iterator[Queued]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from swflow.errors import SwflowError, shown
 from swflow.files.reading import parse_json
-from swflow.forecast.queued import SENTINELS, Place, Queue, Queued, past, place_of, tasks_in
+from swflow.forecast.queued import SENTINELS, TASKS, Place, Queue, Queued, past, place_of, tasks_in
 from swflow.values import MOST_PROCESSORS, mapping, moment, whole_number
 from swflow.values import seconds as span
 from swflow.values import text as words
@@ -23,6 +23,7 @@ def read_json(text: str, path: Path) -> Queue:
     for number, job in enumerate(jobs, 1):
         where = f"{path}: job {number} of {len(jobs)}"
         found.extend(_jobs_of(mapping(job, where, "a mapping of squeue --json"), where))
+        TASKS.require(len(found), str(path))
     updated = number_of(content.get("last_update"), f"{path}: last_update")
     if updated:
         found.moment = past(moment(updated, f"{path}: last_update"), f"{path}: last_update")
