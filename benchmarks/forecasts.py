@@ -32,21 +32,22 @@ from swflow.forecast.evaluation import (
     SIMULATION,
     WARM_UP,
     Evaluated,
+    chance_scores,
     interval_score,
     outcomes,
     summary,
     walk_forward,
 )
-from swflow.forecast.forecaster import fit, read_cases
+from swflow.forecast.forecaster import fit, open_recorded, read_cases
 from swflow.forecast.model import QUANTILES
+from swflow.forecast.record import Request
 from swflow.forecast.simulation import HORIZONS, Simulator, simulator_of
-from swflow.forecast.sweep import Request, from_log
+from swflow.forecast.sweep import from_log
 from swflow.jobs.machine import Machine
 from swflow.jobs.randomness import generator
 from swflow.jobs.table import Workload
 from swflow.scheduling.scheduler import Scheduler
 from swflow.values import DAY, WEEK
-from swflow.workload.clean import open_workload
 
 EASY = Scheduler(backfill="easy")
 
@@ -98,6 +99,8 @@ def _evaluate(
         if not polls:
             print("Also jobs that wait at noon")
             print(_table(found, few).filter(pl.col("dimension").is_in(["all", "waited"])))
+            print("Chances of a start, by tenth")
+            print(chance_scores({name: one for name, one in found.items() if name != CLASSES}))
     _compare(at_submission)
     if simulator is not None:
         asked = ((cases.asked >= begin) & (cases.asked < end)).sum()
@@ -238,7 +241,9 @@ def _evaluate_simulated(forecasts: int, subsample: int) -> None:
     simulator = simulator_of(workload, EASY, cases, begin - WARM_UP * WEEK, end)
     simulator.share = min(forecasts / ((cases.asked >= begin) & (cases.asked < end)).sum(), 1.0)
     found = _evaluate("simulated", cases, begin, WEEK, 500, method=BEST, simulator=simulator)
-    parts = {name: getattr(simulator, name) for name in ("processors", "requests", "submit", "start", "end", "ids")}
+    parts = {
+        name: getattr(simulator, name) for name in ("processors", "requests", "submit", "start", "end", "left", "ids")
+    }
     truth = Truth(**parts, scheduler=EASY, world=world)
     print("Against futures drawn from the true distributions")
     with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_width_chars=200, tbl_hide_dataframe_shape=True,
@@ -284,7 +289,7 @@ def main() -> None:
             end, simulator = float(cases.asked[-1]) + 1, None
             if options.method != PAST:
                 warm = begin - WARM_UP * options.refit * DAY
-                simulator = simulator_of(open_workload(path), EASY, cases, warm, end)
+                simulator = simulator_of(open_recorded(path), EASY, cases, warm, end)
             refit, few = options.refit * DAY, 100 if simulator else 500
             _evaluate(path.name, cases, begin, refit, few, method=options.method, simulator=simulator)
 

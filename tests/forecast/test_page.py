@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from swflow.forecast.chances import times
 from swflow.forecast.forecaster import Forecast
 from swflow.forecast.page import write_page
 
@@ -33,13 +34,15 @@ class Texts(HTMLParser):
         self.texts[self.inside] = self.texts.get(self.inside, "") + data
 
 
-def page_of(tmp_path, log: str, partitions: list[str]) -> Texts:
+def page_of(tmp_path, log: str, partitions: list[str], **common) -> Texts:
     queues = range(len(partitions))
     forecaster = SimpleNamespace(
         name=log, sweep=SimpleNamespace(processors=64), labels=dict(enumerate(partitions)), coverage=None, jobs=0,
-        common={"sizes": Counter([1, 2]), "limits": Counter([60.0]), "queues": Counter(queues)},
-        describe=lambda *given: given,
-        of_requests=lambda jobs: [Forecast(None, 1, 60.0, "", "", 0.0, 1.0, 2.0, 3.0) for _ in jobs],
+        common={"sizes": Counter([1, 2]), "limits": Counter([60.0]), "queues": Counter(queues), **common},
+        now=0.0, times=times(0.0, common.get("header")),
+        of_requests=lambda jobs: [
+            Forecast(None, 1, 60.0, "", "", 0.0, 1.0, 2.0, 3.0, "", (0.25, 0.5, 0.75, 1.0, 1.0)) for _ in jobs
+        ],
     )  # fmt: skip
     write_page(forecaster, tmp_path / "page.html")
     return Texts((tmp_path / "page.html").read_text("utf-8"))
@@ -56,3 +59,25 @@ def test_names_are_text(tmp_path, log):
     data = json.loads(re.search("^const data = (.*);$", script, re.MULTILINE)[1])
     assert sorted(data["partitions"]) == sorted(NAMES) and len(data["found"]) == 2 * len(NAMES)
     assert "@" not in found.texts["p"]
+
+
+def data_of(page: Texts) -> dict:
+    return json.loads(re.search("^const data = (.*);$", page.texts["script"], re.MULTILINE)[1])
+
+
+def test_a_page_states_its_moment_and_when_it_is_old(tmp_path):
+    header = {"UnixStartTime": ["1700000000"], "TimeZoneString": ["Europe/Stockholm"]}
+    page = page_of(tmp_path, "x.txt", ["a"], header=header)
+    assert "As of 2023-11-14 23:13 (UTC+0100)." in page.texts["p"]
+    content = data_of(page)
+    assert content["stale"] == 1_700_000_000 + 36 * 3600
+    assert content["times"] == ["at once", "within 1 h", "within 4 h", "by tomorrow 09:00", "within 24 h"]
+    assert content["found"][0] == [1, 2, 3, [0.25, 0.5, 0.75, 1.0, 1.0]]
+    unknown = page_of(tmp_path, "x.txt", ["a"])
+    assert "does not state" in unknown.texts["p"] and data_of(unknown)["stale"] is None
+    assert "by tomorrow 09:00" not in data_of(unknown)["times"]
+
+
+def test_a_page_has_no_forecast_for_limits_beyond_those_of_a_partition(tmp_path):
+    content = data_of(page_of(tmp_path, "x.txt", ["a", "b"], longest={0: 30.0, 1: 60.0}))
+    assert [one is None for one in content["found"]] == [True, True, False, False]

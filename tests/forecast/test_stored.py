@@ -2,6 +2,8 @@
 
 import os
 import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -141,3 +143,18 @@ def test_other_versions_of_libraries_have_other_files(forecaster, monkeypatch, l
     monkeypatch.setattr(stored, "version", lambda name: "0.1" if name == library else known(name))
     assert forecaster() == (first, True)
     assert len(list(Path("cache/forecasts").iterdir())) == 2
+
+
+def test_two_calls_at_once_may_write_and_clean_the_cache(forecaster, monkeypatch):
+    monkeypatch.setattr(stored, "_KEPT", 1)
+    Path("other.swf").write_text("another log")
+    first, _ = forecaster()
+    start = threading.Barrier(4)
+
+    def use(number: int) -> list:
+        start.wait()
+        return [forecaster(("site.swf", "other.swf")[(number + turn) % 2])[0] for turn in range(4)]
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(use, range(4))) == [[first] * 4] * 4
+    assert not [path for path in Path("cache/forecasts").iterdir() if path.suffix == ".tmp"]

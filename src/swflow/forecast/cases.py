@@ -22,22 +22,39 @@ class Cases:
     user: np.ndarray
     job: np.ndarray  # int64 (cases,): the job's number
     end: float  # the end of the data, seconds: jobs without a wait had not started by then
+    # float64 (cases,): the seconds from the moment until the job left the queue without a start; infinite for others
+    left: np.ndarray | None = None
 
     def take(self, rows: np.ndarray) -> "Cases":
         """Return some of the cases, by a mask or by indices."""
         columns = ("values", "asked", "wait", "waited", "size", "partition", "user", "job")
         parts = {name: getattr(self, name)[rows] for name in columns}
-        return Cases(names=self.names, end=self.end, **parts)
+        left = None if self.left is None else self.left[rows]
+        return Cases(names=self.names, end=self.end, left=left, **parts)
 
     def known(self, now: float) -> tuple[np.ndarray, np.ndarray]:
         """
         Return the waits as far as they are known at a moment (s), in decades, and whether the jobs have started.
 
-        Later starts are not used: a job that has not started has its wait up to the moment, a lower bound.
+        Starts at the moment or later are not used: a job that has not started before has its wait up to the moment, or
+        up to its cancellation, a lower bound.
         """
         with np.errstate(invalid="ignore"):
-            started = self.asked + self.wait <= now
-        return decades(np.where(started, self.wait, now - self.asked)), started
+            started = self.asked + self.wait < now
+        return self._waits(started, now), started
+
+    def gone(self, now: float) -> np.ndarray:
+        """Return which jobs left the queue without a start before a moment (s); they count for nothing afterwards."""
+        return np.zeros(self.asked.size, bool) if self.left is None else self.asked + self.left < now
+
+    def outcome(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the waits of all data, in decades, and whether the jobs have started, as `known`."""
+        started = np.isfinite(self.wait)
+        return self._waits(started, self.end), started
+
+    def _waits(self, started: np.ndarray, now: float) -> np.ndarray:
+        waited = now - self.asked if self.left is None else np.minimum(now - self.asked, self.left)
+        return decades(np.where(started, self.wait, waited))
 
 
 def decades(wait: np.ndarray) -> np.ndarray:
@@ -54,18 +71,19 @@ def decades(wait: np.ndarray) -> np.ndarray:
 
 def with_started(asked: np.ndarray, start: np.ndarray) -> Iterator[tuple[int, list[int]]]:
     """
-    Yield each case in its order, with the cases that have started since the case before.
+    Yield each case in its order, with the cases that have started before it and not before an earlier case.
 
-    The moments ``asked`` (s) increase; ``start`` (s) is not finite for jobs that did not start.
+    A case never has itself, or another start of its own moment. The moments ``asked`` (s) increase; ``start`` (s)
+    is not finite for jobs that did not start.
 
     Examples
     --------
     >>> list(with_started(np.array([0.0, 10.0, 20.0]), np.array([15.0, 10.0, np.nan])))
-    [(0, []), (1, [1]), (2, [0])]
+    [(0, []), (1, []), (2, [1, 0])]
     """
     start, asked = np.where(np.isfinite(start), start, np.inf), np.where(np.isfinite(asked), asked, -np.inf)
     order = np.argsort(start, kind="stable")
-    ends = np.searchsorted(start[order], asked, side="right").tolist()
+    ends = np.searchsorted(start[order], asked, side="left").tolist()
     for row, (begin, end) in enumerate(zip([0, *ends], ends, strict=False)):
         yield row, order[begin:end].tolist()
 

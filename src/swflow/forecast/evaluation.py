@@ -1,5 +1,6 @@
 """Evaluate forecasts: walk forward in time, and compare each forecast with the wait that followed."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -8,9 +9,10 @@ import polars as pl
 
 from swflow.errors import SwflowError
 from swflow.forecast.cases import Cases, third_of, thirds
+from swflow.forecast.chances import chances_of
 from swflow.forecast.classes import by_class
 from swflow.forecast.model import LEVEL, QUANTILES, Calibrator, Quantiles
-from swflow.values import WEEK
+from swflow.values import DAY, WEEK
 
 if TYPE_CHECKING:
     from swflow.forecast.simulation import Simulator
@@ -98,6 +100,7 @@ def better(cases: Cases, forecasts: Mapping[str, np.ndarray], now: float) -> str
     """
     names = list(forecasts)
     rows = np.flatnonzero((cases.asked >= now - COMPARED * WEEK) & (cases.asked < now))
+    rows = rows[~cases.gone(now)[rows]]
     value, started = cases.take(rows).known(now)
     ends = np.array([forecasts[name][rows] for name in names])
     known = np.isfinite(ends[:, :, 0]).all(axis=0) & (started | (value > ends[:, :, 2].max(axis=0)))
@@ -170,7 +173,8 @@ def outcomes(found: Evaluated) -> pl.DataFrame:
     Return one row per forecast whose outcome is known, with its errors.
 
     A job that had not started at the end of the data counts as a miss if it had waited for longer than the upper end by
-    then, with its wait so far; otherwise its outcome is unknown (``hit`` is null), and only its number is stated.
+    then, with its wait so far; otherwise its outcome is unknown (``hit`` is null), and only its number is stated. So is
+    that of a job that was cancelled in the queue.
 
     Returns
     -------
@@ -180,9 +184,9 @@ def outcomes(found: Evaluated) -> pl.DataFrame:
         the median, ``processors``, ``partition``, ``user`` and ``waited`` (s).
     """
     cases, forecasts = found
-    value, started = cases.known(cases.end)
+    value, started = cases.outcome()
     low, median, high = forecasts.T
-    known = (started | (value > high)) & np.isfinite(low)
+    known = (started | (value > high)) & np.isfinite(low) & ~cases.gone(math.inf)
     losses = [
         np.maximum(q * (value - end), (q - 1) * (value - end)) for q, end in zip(QUANTILES, forecasts.T, strict=True)
     ]
@@ -194,6 +198,48 @@ def outcomes(found: Evaluated) -> pl.DataFrame:
         "partition": [str(name) for name in cases.partition], "user": [str(name) for name in cases.user],
     })  # fmt: skip
     return table.with_columns(hit=pl.when(pl.lit(known)).then("hit"))
+
+
+def chance_scores(found: Mapping[str, Evaluated], most: int = 20_000) -> pl.DataFrame:
+    """
+    Compare the chances of starts within some times with what followed, by method, time and tenth of the chances.
+
+    The chances of each day are computed from the evaluated forecasts before it, as `swflow.forecast.chances.Chances`
+    does. At most about ``most`` forecasts are used, evenly spread. A job that had not started at the end of the data
+    counts only within times for which it had waited.
+
+    Returns
+    -------
+    polars.DataFrame
+        ``method``, ``within`` (s), ``tenth`` (0 to 9), ``jobs``, ``chance`` (mean), ``started`` (share) and
+        ``brier`` (mean squared difference of chance and outcome).
+    """
+    rows: list[tuple[str, float, float, float]] = []
+    for method, (cases, forecasts) in found.items():
+        every = max(1, round(cases.asked.size / most))
+        (value, started), gone = cases.outcome(), cases.gone(math.inf)
+        for day in np.unique(cases.asked // DAY) * DAY:
+            of_day = np.flatnonzero((cases.asked >= day) & (cases.asked < day + DAY) & np.isfinite(forecasts[:, 0]))
+            of_day = of_day[of_day % every == 0]
+            chances = chances_of(cases, forecasts, float(day))(forecasts[of_day], cases.waited[of_day] > 0, _WITHIN)
+            for place, within in enumerate(_WITHIN.tolist()):
+                before = value[of_day] <= math.log10(within) + 1e-9
+                known = (started[of_day] | ~before) & np.isfinite(chances[:, place]) & ~gone[of_day]
+                pairs = zip(chances[known, place].tolist(), before[known].tolist(), strict=True)
+                rows += [(method, within, chance, float(is_before)) for chance, is_before in pairs]
+    columns = {"method": pl.String, "within": pl.Float64, "chance": pl.Float64, "started": pl.Float64}
+    return (
+        pl.DataFrame(rows, columns, orient="row")
+        .with_columns(tenth=(pl.col("chance") * 10).cast(pl.Int64).clip(0, 9))
+        .with_columns(brier=(pl.col("chance") - pl.col("started")) ** 2)
+        .group_by("method", "within", "tenth", maintain_order=True)
+        .agg(pl.len().alias("jobs"), pl.col("chance", "started", "brier").mean())
+        .sort("method", "within", "tenth")
+    )
+
+
+#: The times (s) whose chances are evaluated.
+_WITHIN = np.array([60.0, 3600.0, 4 * 3600.0, 86400.0])
 
 
 def summary(found: Mapping[str, Evaluated], few: int = 100) -> pl.DataFrame:

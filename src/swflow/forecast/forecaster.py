@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,14 +12,17 @@ import polars as pl
 
 from swflow.errors import SwflowError, suggest
 from swflow.forecast.cases import Cases
+from swflow.forecast.chances import Chances, Within, chances_of, times
 from swflow.forecast.evaluation import BEST, PAST, SIMULATION, better, by_methods
 from swflow.forecast.model import Quantiles, calibrated, groups_of
 from swflow.forecast.polls import is_polls, read_polls
-from swflow.forecast.squeue import Queued
-from swflow.forecast.sweep import Request, Sweep, from_log, labels_of, polled, requests_of
-from swflow.jobs.header import Header
-from swflow.jobs.table import Workload, check_recorded
-from swflow.values import WEEK
+from swflow.forecast.queue_state import NO_QUEUE, Entry, longest_limit, partition_names, queue_of, queue_state
+from swflow.forecast.queued import Queued
+from swflow.forecast.record import QUEUES, Record, Request, record_of
+from swflow.forecast.spans import span
+from swflow.forecast.sweep import Sweep, labels_of, polled, replay
+from swflow.jobs.table import Workload
+from swflow.values import DAY, WEEK
 
 if TYPE_CHECKING:
     from swflow.forecast.simulation import Simulator
@@ -29,10 +32,6 @@ FEWEST_WEEKS = 8
 
 #: Weeks before the moment in which past forecasts calibrate the next ones, and those of which coverage is reported.
 CALIBRATED, REPORTED = 6, 4
-
-
-#: The number of a queue that the log does not have.
-_NO_QUEUE = -1
 
 
 class Forecast(NamedTuple):
@@ -46,10 +45,12 @@ class Forecast(NamedTuple):
     partition: str
     user: str
     waited: float  # seconds since the submission
-    # Seconds: both ends of the 90 % interval and the median.
+    # Seconds: both ends of the 90 % interval and the median; NaN without a forecast.
     low: float
     median: float
     high: float
+    condition: str = ""  # on what the forecast depends, or why there is none
+    chances: tuple[float, ...] = ()  # chances of a start within the `times`; NaN if unknown
 
 
 @dataclass
@@ -64,7 +65,7 @@ class Forecaster:
     bounds: np.ndarray  # float64 (2,): the sizes that divide jobs into thirds
     # Of the forecasts of the last four weeks whose outcome is known, those whose interval held, and all.
     hits: int
-    jobs: int
+    forecasts: int
     sweep: Sweep | None = None  # the state of the log; None for a table of polls
     labels: dict[int, str] = field(default_factory=dict)  # the number of a queue to its name
     users: dict[str, int] = field(default_factory=dict)  # the name or number of a user to the number
@@ -72,6 +73,15 @@ class Forecaster:
     common: dict[Any, Any] = field(default_factory=dict)
     waiting: Cases | None = None  # the jobs of a table of polls that wait
     simulator: "Simulator | None" = None  # for forecasts by simulation
+
+    jobs: int = 0  # the jobs of the forecasts of the last four weeks
+    chances: Chances | None = None
+    queue: list[Entry] | None = None  # the jobs of a queue that replaces that of the log
+
+    @classmethod
+    def unfitted(cls, name: str, now: float, **state: Any) -> "Forecaster":
+        """Return a forecaster without models, with which requests and queues can be checked."""
+        return cls(name, now, None, {}, np.zeros(2), 0, 0, **state)
 
     @property
     def method(self) -> str:
@@ -81,44 +91,28 @@ class Forecaster:
     @property
     def coverage(self) -> float | None:
         """The share of the intervals of the last four weeks that held."""
-        return self.hits / self.jobs if self.jobs else None
+        return self.hits / self.forecasts if self.forecasts else None
+
+    @property
+    def times(self) -> list[Within]:
+        """The times within which forecasts state the chance of a start."""
+        return times(self.now, self.common.get("header"))
 
     def set_queue(self, jobs: Sequence[Queued], where: str) -> list[str]:
         """
-        Replace the jobs that wait and run, and the moment by that of the latest submission or start.
+        Replace the jobs that wait and run, and the moment by that of the queue; return notes for the user.
 
-        Jobs of partitions that the log does not have wait and run, too, but are not forecast; there is one note for
-        each of these partitions. ``where`` is the file, for errors.
+        Jobs that cannot start at present, such as held ones, do not compete with the others. ``where`` is the file, for
+        errors, which `swflow.forecast.queue_state.queue_state` describes.
         """
-        sweep, header = self.sweep, self.common.get("header")
-        if sweep is None or header is None:
-            raise SwflowError(f"{where}: {self.name} is a table of polls; expected a log of the site (swf, sacct)")
-        if not jobs:
-            raise SwflowError(f"{where}: no job waits or runs; expected the queue of {self.name}")
-        queued = []
-        ids = {}
-        unknown: Counter[str] = Counter()
-        for number, job in enumerate(jobs):
-            start = None if job.start is None else _log_seconds(job.start, header)
-            if job.processors > sweep.processors:
-                raise SwflowError(
-                    f"{where}: job {job.job}: {job.processors:,} processors; expected at most the {sweep.processors:,} "
-                    "of the machine; a larger machine: --machine-processors"
-                )
-            user = self.users.get(job.user, -1)
-            queue = self._queue(job.partition if len(self.labels) > 1 else None)
-            unknown[job.partition] += queue == _NO_QUEUE
-            request = Request.of(job.processors, job.limit, user, queue, self.common["groups"].get(user, -1))
-            queued.append((-1 - number, request, _log_seconds(job.submit, header), start))
-            ids[-1 - number] = job.job
-        sweep.replace_queue(queued)
-        self.common["ids"] = ids
-        self.now = max(*(job[2] for job in queued), *(job[3] or -math.inf for job in queued), self.now)
-        known = sorted(set(self.labels.values()))
-        return [
-            f"{where}: partition {name!r} is not in {self.name}; jobs not forecast: {count:,}{suggest(name, known)}"
-            for name, count in unknown.items() if count
-        ]  # fmt: skip
+        state = queue_state(self, jobs, where)
+        assert self.sweep is not None
+        self.now, self.queue = state.now, state.entries
+        self.sweep.replace_queue(
+            (-1 - number, one.request, one.submit, one.start) for number, one in enumerate(state.entries)
+            if one.competes
+        )  # fmt: skip
+        return state.notes
 
     def calibrated(self, raw: np.ndarray, partition: Sequence[str], size: np.ndarray, waited: np.ndarray) -> np.ndarray:
         """Return lower end, median and upper end for rows of forecasts before calibration, decades."""
@@ -140,19 +134,19 @@ class Forecaster:
             )
         if limit <= 0 or processors < 1:
             raise SwflowError(f"--processors: {processors}, --time-limit: {limit:g} s; expected values above 0")
-        queue = self._queue(partition)
-        if queue == _NO_QUEUE:
-            known = sorted(set(self.labels.values()))
-            advice = suggest(str(partition), known)
+        queue = queue_of(self, partition)
+        if queue == NO_QUEUE:
+            advice = suggest(str(partition), partition_names(self))
             raise SwflowError(f"--partition: {partition!r}; expected a partition or queue of {self.name}{advice}")
+        longest = longest_limit(self, queue)
+        if limit > longest:
+            named = "" if partition is None else f" of partition {partition}"
+            raise SwflowError(
+                f"--time-limit: {span(limit)}; expected at most {span(longest)}, the longest limit{named} in "
+                f"{self.name}"
+            )
         number = -1 if user is None else self.users.get(user, -1)
         return Request.of(processors, limit, number, queue, self.common["groups"].get(number, -1))
-
-    def _queue(self, partition: str | None) -> int:
-        """Return the queue of a partition (None: any) that has the most jobs."""
-        labels = self.labels.items()
-        queues = [queue for queue, label in labels if partition is None or partition in (label, *label.split("/"))]
-        return max(queues, key=lambda queue: self.common["queues"].get(queue, 0), default=_NO_QUEUE)
 
     def describe_user(self, user: str | None) -> str:
         """Return a note if a user has no jobs in the log; empty otherwise."""
@@ -162,57 +156,117 @@ class Forecaster:
 
     def of_requests(self, requests: Sequence[Request], user: str = "") -> list[Forecast]:
         """Forecast jobs that would be submitted at the moment."""
+        return self._forecasts([_Job(None, one, user) for one in requests], self._of_new(requests))
+
+    def _of_new(self, requests: Sequence[Request]) -> np.ndarray:
+        """Return the forecasts of new jobs before calibration, decades."""
         assert self.sweep is not None
-        if self.simulator is None:
-            raw = self._quantiles(np.array([self.sweep.features(one, self.now) for one in requests], np.float32))
-        else:
-            raw = self.simulator.of_requests(self.sweep, self.now, requests)
-        return self._forecasts([(None, one, 0.0, user) for one in requests], raw)
+        if self.simulator is not None:
+            return self.simulator.of_requests(self.sweep, self.now, requests)
+        return self._quantiles(np.array([self.sweep.features(one, self.now) for one in requests], np.float32))
 
     def _quantiles(self, values: np.ndarray) -> np.ndarray:
         assert self.quantiles is not None
         return self.quantiles(values)
 
     def of_waiting(self) -> list[Forecast]:
-        """Forecast the jobs that wait at the moment."""
+        """Forecast the jobs that wait at the moment, in the order of their submission."""
         if self.waiting is not None:
-            cases = self.waiting
-            found = 10 ** self.calibrated(
-                self._quantiles(cases.values), cases.partition.tolist(), cases.size, cases.waited
-            )
-            limit = cases.values[:, cases.names.index("time_limit")] if "time_limit" in cases.names else None
-            return [
-                Forecast(
-                    int(cases.job[row]), int(cases.size[row]), math.nan if limit is None else float(limit[row]),
-                    str(cases.partition[row]), str(cases.user[row]), float(cases.waited[row]), *found[row].tolist(),
-                )
-                for row in range(cases.job.size)
-            ]  # fmt: skip
+            return self._of_polls(self.waiting)
         assert self.sweep is not None
         rows = list(polled(self.sweep, self.now))
         if self.simulator is None:
             raw = self._quantiles(np.array([row[1:] for row in rows], np.float32))
         else:
             raw = self.simulator.of_waiting(self.sweep, self.now)
-        known = [place for place, row in enumerate(rows) if self.sweep.requests[row[0]].queue != _NO_QUEUE]
-        rows, raw = [rows[place] for place in known], raw[known]
+        if self.queue is not None:
+            return self._of_queue([row[0] for row in rows], raw)
         names = {number: name for name, number in self.users.items()}
-        jobs = [
-            (self.common["ids"].get(row[0], row[0]), self.sweep.requests[row[0]],
-             self.now - self.sweep.waiting[row[0]], names.get(self.sweep.requests[row[0]].user, ""))
-            for row in rows
-        ]  # fmt: skip
+        jobs = []
+        for number, *_ in rows:
+            request = self.sweep.requests[number]
+            waited = self.now - self.sweep.waiting[number]
+            jobs.append(_Job(self.common["ids"].get(number, number), request, names.get(request.user, ""), waited))
         return self._forecasts(jobs, raw)
 
-    def _forecasts(self, jobs: Sequence[tuple[Any, Request, float, str]], raw: np.ndarray) -> list[Forecast]:
-        partition = [self.labels.get(request.queue, "") for _, request, _, _ in jobs]
-        size = np.array([request.processors for _, request, _, _ in jobs], float)
-        found = 10 ** self.calibrated(raw, partition, size, np.array([waited for _, _, waited, _ in jobs]))
-        found[found <= 1.0] = 0.0
-        return [
-            Forecast(job, request.processors, request.limit, label, user, waited, *ends.tolist())
-            for (job, request, waited, user), label, ends in zip(jobs, partition, found, strict=True)
+    def _of_queue(self, numbers: Sequence[int], raw: np.ndarray) -> list[Forecast]:
+        """Forecast the waiting jobs of a queue; ``raw`` has the forecasts of those that compete, by their numbers."""
+        assert self.queue is not None
+        of_number = dict(zip(numbers, raw, strict=True))
+        waiting = [(number, one) for number, one in enumerate(self.queue) if one.start is None]
+        waiting.sort(key=lambda pair: pair[1].submit)
+        known = [(number, one) for number, one in waiting if one.request.queue != NO_QUEUE]
+        later = [(number, one) for number, one in known if not one.competes and math.isfinite(one.delay)]
+        if later:
+            values = self._of_new([one.request for _, one in later])
+            of_number |= {-1 - number: value for (number, _), value in zip(later, values, strict=True)}
+        nothing = np.full(3, np.nan)
+        jobs = [
+            _Job(
+                one.job, one.request, one.user, max(self.now - one.submit, 0.0), one.competes, one.condition, one.delay
+            )
+            for _, one in known
         ]
+        raw = np.array([of_number.get(-1 - number, nothing) for number, _ in known]).reshape(-1, 3)
+        return self._forecasts(jobs, raw)
+
+    def _of_polls(self, cases: Cases) -> list[Forecast]:
+        """Forecast the waiting jobs of a table of polls."""
+        ends = self.calibrated(self._quantiles(cases.values), cases.partition.tolist(), cases.size, cases.waited)
+        chances = self._chances(ends, cases.waited > 0, np.zeros(cases.job.size))
+        limit = cases.values[:, cases.names.index("time_limit")] if "time_limit" in cases.names else None
+        return [
+            Forecast(
+                int(cases.job[row]), int(cases.size[row]), math.nan if limit is None else float(limit[row]),
+                str(cases.partition[row]), str(cases.user[row]), float(cases.waited[row]),
+                _plain(low), _plain(median), _plain(high), "", tuple(map(_plain, chances[row])),
+            )
+            for row, (low, median, high) in enumerate(10**ends)
+        ]  # fmt: skip
+
+    def _forecasts(self, jobs: Sequence["_Job"], raw: np.ndarray) -> list[Forecast]:
+        partition = [self.labels.get(one.request.queue, "") for one in jobs]
+        size = np.array([one.request.processors for one in jobs], float)
+        # A job that cannot start yet is forecast like one that is submitted when it can.
+        waited = np.array([one.waited if one.competes else 0.0 for one in jobs])
+        delay = np.array([one.delay for one in jobs])
+        ends = self.calibrated(raw, partition, size, waited)
+        chances = self._chances(ends, waited > 0, delay)
+        found = 10**ends
+        found[found <= 1.0] = 0.0
+        found += delay[:, None]
+        return [
+            Forecast(
+                one.job, one.request.processors, one.request.limit, label, one.user, one.waited,
+                _plain(low), _plain(median), _plain(high), one.condition, tuple(map(_plain, row)),
+            )
+            for one, label, (low, median, high), row in zip(jobs, partition, found, chances, strict=True)
+        ]  # fmt: skip
+
+    def _chances(self, ends: np.ndarray, waits: np.ndarray, delay: np.ndarray) -> np.ndarray:
+        """Return the chances of starts within `times`, for jobs that can start after a delay (s)."""
+        within = np.array([one.seconds for one in self.times]) - delay[:, None]
+        found, known = np.full(within.shape, np.nan), np.isfinite(ends).all(axis=1)
+        if self.chances is not None and known.any():
+            found[known] = self.chances(ends[known], waits[known], within[known])
+        return found
+
+
+def _plain(value: Any) -> float:
+    """Return a number of Python; every unknown one is the same object, so that equal forecasts are equal."""
+    return float(value) if value == value else math.nan
+
+
+class _Job(NamedTuple):
+    """A job to forecast."""
+
+    job: int | str | None
+    request: Request
+    user: str = ""
+    waited: float = 0.0
+    competes: bool = True
+    condition: str = ""
+    delay: float = 0.0
 
 
 def fit(
@@ -236,25 +290,18 @@ def fit(
     chosen = better(cases, {one: forecasts for one, (forecasts, _) in found.items()}, now)
     _, calibrator = found[chosen]
     names = [str(group) for group in dict.fromkeys(calibrator.group)]
-    reported = calibrator.cases.asked >= now - REPORTED * WEEK
+    reported = (calibrator.cases.asked >= now - REPORTED * WEEK) & ~calibrator.cases.gone(now)
     forecasts = calibrator.issued[reported]
     value, started = calibrator.cases.take(reported).known(now)
     above = value > forecasts[:, 2]
     hits = int((started & ~above & (value >= forecasts[:, 0])).sum())
+    known = started | above
     return Forecaster(
         name, now, Quantiles(cases, now) if chosen == PAST else None, calibrator.shifts(now, ["", *names]),
-        calibrator.bounds, hits, int((started | above).sum()),
-        simulator=simulator if chosen == SIMULATION else None, **state,
+        calibrator.bounds, hits, int(known.sum()), simulator=simulator if chosen == SIMULATION else None,
+        jobs=int(np.unique(calibrator.cases.job[reported][known]).size),
+        chances=chances_of(calibrator.cases, calibrator.issued, now), **state,
     )  # fmt: skip
-
-
-def _log_seconds(moment: Any, header: Any) -> float:
-    """Return the seconds of a log of a local time, or of a number of seconds since 1970."""
-    from datetime import UTC, datetime
-
-    return Header.of(header).seconds_since_start(
-        moment if isinstance(moment, datetime) else datetime.fromtimestamp(moment, UTC)
-    )
 
 
 def require_weeks(cases: Cases, now: float, name: str) -> None:
@@ -268,39 +315,91 @@ def require_weeks(cases: Cases, now: float, name: str) -> None:
         )
 
 
-def read_cases(path: Path, processors: int | None = None, until: float = math.inf) -> tuple[Cases, dict[str, Any]]:
+def read_cases(
+    path: Path, processors: int | None = None, until: float | None = math.inf
+) -> tuple[Cases, dict[str, Any]]:
     """
     Return the cases of a log or of a table of polls, and the state for `fit`, with the moment ``now``.
 
     The file is an SWF file, an imported log, a workload, or a table of polls (see `swflow.forecast.polls`). The moment
-    is ``until`` (s), at most the end of the log, or the last poll.
+    is ``until`` (s), at most the end of the log, or the last poll. None is the moment up to which the log is complete.
     """
     if is_polls(path):
         cases = read_polls(path)
-        polls = cases.asked[cases.asked <= until]
-        now = float(polls[-1]) if polls.size else until
+        last = math.inf if until is None else until
+        polls = cases.asked[cases.asked <= last]
+        now = float(polls[-1]) if polls.size else last
         return cases, {"name": path.name, "now": now, "waiting": cases.take(cases.asked == now)}
-    from swflow.workload.clean import open_workload
+    workload = open_recorded(path, processors)
+    return cases_of(workload, complete_until(workload) if until is None else until)
 
-    return cases_of(open_workload(path, processors), until)
+
+def complete_until(workload: Workload) -> float:
+    """
+    Return the moment (s) up to which a log has all submissions: its last one, if some jobs start days later.
+
+    Infinity for a log that ends with a start, at most two days after the last submission.
+    """
+    submit = workload.jobs["submit_time"]
+    start = (submit + workload.jobs["wait_time"]).max() if "wait_time" in workload.jobs.columns else None
+    last = submit.max()
+    if last is None or start is None or float(start) <= float(last) + 2 * DAY:  # type: ignore[arg-type]
+        return math.inf
+    return float(last)  # type: ignore[arg-type]
+
+
+def open_recorded(path: Path, processors: int | None = None) -> Workload:
+    """
+    Open a log with every job that waited, whatever happened to it later.
+
+    Jobs that were cancelled in the queue or ended at once are kept, because this was not known while they waited. A
+    workload in Parquet has the jobs that its cleaning kept.
+    """
+    from swflow.log.imported import is_log_table
+    from swflow.log.settings import RULES
+    from swflow.workload.clean import clean_log, open_workload
+
+    if path.suffix == ".parquet" and not is_log_table(path):
+        return open_workload(path, processors)
+    rules = [rule for rule in RULES if processors is None or rule != "wider-than-machine"]
+    return clean_log(path, processors=processors, drop=rules, keep_cancelled=True, keep_instant=True)
 
 
 def cases_of(workload: Workload, until: float = math.inf) -> tuple[Cases, dict[str, Any]]:
     """Return the cases of a recorded log, and the state for `fit`; see `read_cases`."""
-    cases, sweep = from_log(workload, until)
-    jobs = workload.jobs.filter(pl.col("submit_time") <= until)
-    requests = requests_of(jobs)
-    users = {str(one.user): one.user for one in requests if one.user >= 0}
-    users |= {name: number for number, name in workload.header.names_of("user_id").items()}
-    ids = check_recorded(jobs, workload.name)["job_id"].to_list()
-    common = {
-        "header": {key: workload.header[key] for key in ("UnixStartTime", "TimeZone", "TimeZoneString")
-                   if key in workload.header},
+    workload = replace(workload, jobs=workload.jobs.filter(pl.col("submit_time") <= until))
+    record = record_of(workload, until)
+    cases, sweep = replay(record, workload)
+    users = {str(one.user): one.user for one in record.requests if one.user >= 0}
+    users |= {name: number for number, name in workload.header.names_of("user_id").items() if number in users.values()}
+    state = {"name": workload.name, "now": cases.end, "sweep": sweep, "labels": labels_of(workload)}
+    return cases, state | {"users": users, "common": _common(workload, record, sweep)}
+
+
+def _queue_names(workload: Workload) -> dict[int, tuple[str, str]]:
+    """Return the partition and the queue (of Slurm: the QOS) of each number of a queue; empty if they have no name."""
+    partitions, queues = (workload.header.names_of(name) for name in ("partition_id", "queue_id"))
+    return {
+        number: (partitions.get(number // QUEUES - 1, ""), queues.get(number % QUEUES - 1, ""))
+        for number in labels_of(workload)
+    }
+
+
+def _common(workload: Workload, record: Record, sweep: Sweep) -> dict[str, Any]:
+    """Return what the jobs of a log have in common: the clock of the site, and how many request what."""
+    header, requests = workload.header, record.requests
+    longest: dict[int, float] = {}
+    for one in requests:
+        if one.limit > 0:
+            longest[one.queue] = max(longest.get(one.queue, 0.0), one.limit)
+    return {
+        "header": {key: header[key] for key in ("UnixStartTime", "TimeZone", "TimeZoneString") if key in header},
         "queues": Counter(one.queue for one in requests),
+        "names": _queue_names(workload),
         "groups": {one.user: one.group for one in requests},
+        "group_names": {name: number for number, name in header.names_of("group_id").items()},
         "sizes": Counter(one.processors for one in requests),
-        "limits": Counter(one.limit for one in requests),
-        "ids": {job: ids[job] for job in sweep.waiting},
-    }  # fmt: skip
-    state = {"name": workload.name, "now": min(until, cases.end), "sweep": sweep, "labels": labels_of(workload)}
-    return cases, state | {"users": users, "common": common}
+        "limits": Counter(one.limit for one in requests if one.limit > 0),
+        "longest": longest,
+        "ids": {job: int(record.ids[job]) for job in sweep.waiting},
+    }

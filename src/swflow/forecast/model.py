@@ -167,6 +167,8 @@ class Calibrator:
         self.tails = [TAIL, TAIL]  # the share of misses that each end aims at
         self._open = np.zeros(cases.asked.size, bool)  # issued forecasts of which hit or miss is not known yet
         self._seen = 0  # issued forecasts of which it is known
+        self._late = np.zeros(cases.asked.size, bool)  # counted as misses although the jobs still wait
+        self._taken_back = 0  # late jobs that were cancelled since the last day
 
     def walk(self, begin: float, end: float) -> None:
         """Issue the forecasts of the cases of each day from one moment to another, and follow their misses."""
@@ -181,18 +183,28 @@ class Calibrator:
             self._open[of_day] = True
 
     def follow(self, now: float) -> None:
-        """Adapt the levels to the hits and misses that have become known."""
+        """
+        Adapt the levels to the hits and misses that have become known.
+
+        A job that waits for longer than the upper end is a miss; if it is cancelled, this is taken back.
+        """
+        gone = self.cases.gone(now)
+        self._taken_back += int((self._late & gone).sum())
+        self._open &= ~gone
+        self._late &= ~gone
         rows = np.flatnonzero(self._open)
         value, started = self.cases.take(rows).known(now)
         low, _, high = self.issued[rows].T
-        known = started | (value > high)  # a job that waits for longer than the upper end is a miss already
+        known = started | (value > high)
         self._open[rows[known]] = False
+        self._late[rows[known & ~started]] = True
         if known.any():
             # every forecast counts the same, because coverage is a share of forecasts
             self._seen += int(known.sum())
             days = (now - float(self.cases.asked[0])) / DAY + 1
             step = _STEP * float(known.sum()) * days / self._seen
-            misses = float((value < low)[known].mean()), float((value > high)[known].mean())
+            above, self._taken_back = float((value > high)[known].sum()) - self._taken_back, 0
+            misses = float((value < low)[known].mean()), above / float(known.sum())
             self.tails = [
                 min(max(tail + step * (TAIL - missed), _LEAST_TAIL), 2 * TAIL)
                 for tail, missed in zip(self.tails, misses, strict=True)
@@ -202,19 +214,20 @@ class Calibrator:
         """
         Return by group the decades to add to the lower and to the upper end, from the data known at a moment.
 
-        A job that has not started is a lower bound of its residual. Beside the residuals of a group, those of the wider
-        ones count, too, and the less the more of its own it has. In the same proportion, an end moves outwards to that
-        of the widest group, but never inwards, because the residuals of few days can be small by chance.
+        A job that still waits is a lower bound of its residual; one that was cancelled does not count. Beside
+        the residuals of a group, the residuals of the wider ones count, and the less the more of its own it has. In the
+        same proportion, an end moves outwards to that of the widest group, but never inwards, because the residuals of
+        few days can be small by chance.
         """
         window = slice(*np.searchsorted(self.cases.asked, [now - _WINDOW * DAY, now]))
         cases = self.cases.take(np.arange(self.cases.asked.size)[window])
         value, started = cases.known(now)
-        weight = 0.5 ** ((now - cases.asked) / (HALF_LIFE * DAY))
+        weight = np.where(cases.gone(now), 0.0, 0.5 ** ((now - cases.asked) / (HALF_LIFE * DAY)))
         day = ((now - cases.asked) // DAY).astype(int)
         raw, levels = self.raw[window], self.levels[window]
 
         def of_rows(rows: np.ndarray) -> np.ndarray:
-            of_day = np.bincount(day[rows], weight[rows])
+            of_day = np.maximum(np.bincount(day[rows], weight[rows]), 1e-12)  # all of a day can be cancelled
             return weight[rows] * np.minimum(DAY_WEIGHT / of_day[day[rows]], 1.0)
 
         def ends(counted: np.ndarray) -> tuple[float, float]:

@@ -133,6 +133,7 @@ def _recent(asked: np.ndarray, wait: np.ndarray, size: np.ndarray, limit: np.nda
     """Return the recent waits of like jobs that had started at each poll."""
     value = decades(wait)
     recent = Recent(0.05)
+    limit = np.nan_to_num(limit, nan=-1.0)  # all unknown limits are the same
     keys = list(zip(
         [("partition", p, s.bit_length()) for p, s in zip(partition, size.astype(int).tolist(), strict=True)],
         [("user", u) for u in user],

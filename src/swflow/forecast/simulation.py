@@ -11,10 +11,11 @@ import polars as pl
 from swflow.errors import SwflowError
 from swflow.forecast.cases import Cases, decades
 from swflow.forecast.model import QUANTILES
-from swflow.forecast.sweep import Request, Sweep, requests_of
+from swflow.forecast.record import Record, Request, peak, record_of
+from swflow.forecast.sweep import Sweep
 from swflow.jobs.machine import Machine
 from swflow.jobs.randomness import generator, uniform_per_job
-from swflow.jobs.table import Workload, check_recorded
+from swflow.jobs.table import Workload
 from swflow.scheduling.prepare import columns_needed, prepare
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.solve import solve
@@ -32,6 +33,9 @@ BUDGET, MOST, FEWEST = 30e6, 1000, 200
 
 #: The least share of jobs with a limit.
 LIMITS = 0.9
+
+#: The time after which the scheduler expects the end of a job without a known limit, seconds.
+NO_LIMIT = 30 * DAY
 
 #: Weeks of the past from which arrivals are drawn.
 WEEKS = 8
@@ -54,21 +58,24 @@ class RunTimes:
     Run times of the past, from which those of other jobs are drawn.
 
     The groups of a job are the jobs of the same user with the same request, those of the same user, those with a
-    similar limit, and all. A run time is drawn from the latest ones of the narrowest group with probability n / (n + 5)
-    for n run times, otherwise from the next group in the same way; so new users get the run times of all others. In
-    groups with different limits, ratios of run time to limit are drawn.
+    similar limit, and all. Jobs without a known limit are similar to each other. A run time is drawn
+    from the latest ones of the narrowest group with probability n / (n + 5) for n run times, otherwise from the next
+    group in the same way; so new users get the run times of all others. In groups with different limits, ratios of run
+    time to limit are drawn; if one of both limits is unknown, run times.
 
-    ``run`` and ``end`` (s) are those of the requests. A run time is used at moments after the end of its job.
+    ``run`` and ``end`` (s) are those of the requests; infinite if they are unknown. A run time is used at moments after
+    the end of its job.
     """
 
     def __init__(self, requests: Sequence[Request], run: np.ndarray, end: np.ndarray) -> None:
         order = np.argsort(end, kind="stable")
+        order = order[np.isfinite(end[order])]
         members: dict[tuple[object, ...], list[int]] = {}
         for job in order.tolist():
             for key in _groups(requests[job]):
                 members.setdefault(key, []).append(job)
         limit = np.array([one.limit for one in requests], float)
-        ratio = np.divide(run, limit, out=np.ones(run.size), where=limit > 0)
+        ratio = np.divide(run, limit, out=np.full(run.size, np.nan), where=limit > 0)
         self.groups = {key: (end[jobs], ratio[jobs], run[jobs]) for key, jobs in members.items()}
 
     def draw(self, request: Request, elapsed: float, now: float, random: np.random.Generator, count: int) -> np.ndarray:
@@ -76,9 +83,11 @@ class RunTimes:
         found, weights, rest = [], [], 1.0
         for key in _groups(request):
             end, ratio, run = self.groups.get(key, (_NONE, _NONE, _NONE))
-            last = int(np.searchsorted(end, now, side="right"))
+            last = int(np.searchsorted(end, now, side="left"))
             known = slice(max(last - LATEST, 0), last)
-            times = ratio[known] * request.limit if request.limit > 0 else run[known]
+            times = run[known]
+            if request.limit > 0:
+                times = np.where(ratio[known] > 0, ratio[known] * request.limit, np.minimum(times, request.limit))
             times = times[times > elapsed] if elapsed > 0 else times
             if times.size:
                 share = rest * times.size / (times.size + WIDER)
@@ -86,7 +95,8 @@ class RunTimes:
                 weights.append(np.full(times.size, share / times.size))
                 rest -= share
         if not found:
-            return np.full(count, max(request.limit, elapsed + 60.0))
+            limit = request.limit if request.limit > 0 else elapsed
+            return np.full(count, limit if elapsed <= limit and limit > 0 else elapsed + 60.0)
         levels = np.cumsum(np.concatenate(weights))
         places = np.searchsorted(levels, random.random(count) * levels[-1], side="right")
         drawn: np.ndarray = np.concatenate(found)[np.minimum(places, levels.size - 1)]
@@ -98,7 +108,7 @@ _NONE = np.empty(0)
 
 def _groups(request: Request) -> tuple[tuple[object, ...], ...]:
     return (
-        ("same", request.user, request.processors, request.limit), ("user", request.user),
+        ("same", *request.alike), ("user", request.user),
         ("limit", request.limit_class), ("all",),
     )  # fmt: skip
 
@@ -111,9 +121,9 @@ class Simulator:
     No site starts jobs at the instant at which they fit. Therefore, a delay is added to each start: the wait of one of
     the latest jobs that found no queue and enough free processors.
 
-    ``requests`` are the jobs of the log in the order of their submission, with their times (s) and numbers (``ids``);
-    no value after the moment of a forecast is used for it. ``share`` is that of the past cases that are simulated to
-    calibrate and to compare forecasts.
+    ``requests`` are the jobs of the log in the order of their submission, with their times (s; ``left`` is that of a
+    cancellation in the queue) and numbers (``ids``); no value after the moment of a forecast is used for it.
+    ``share`` is that of the past cases that are simulated to calibrate and to compare forecasts.
     """
 
     processors: int
@@ -121,14 +131,17 @@ class Simulator:
     submit: np.ndarray
     start: np.ndarray
     end: np.ndarray
+    left: np.ndarray
     ids: np.ndarray
     scheduler: Scheduler
     share: float = 1.0
 
     def __post_init__(self) -> None:
-        self.run_times = RunTimes(self.requests, self.end - self.start, self.end)
+        known = np.isfinite(self.end)
+        run = np.subtract(self.end, self.start, out=np.full(self.end.size, np.inf), where=known)
+        self.run_times = RunTimes(self.requests, run, self.end)
         self.width = np.array([one.processors for one in self.requests], np.int64)
-        self.limit = np.array([one.limit for one in self.requests], float)
+        self.limit = np.array([_expected(one) for one in self.requests], float)
         self.delays = self._delays()
         self.place = {number: row for row, number in enumerate(self.ids.tolist())}
 
@@ -139,18 +152,20 @@ class Simulator:
         ended = np.searchsorted(self.end[done], self.submit, side="right")
         busy = np.append(0, np.cumsum(self.width[begun]))[before] - np.append(0, np.cumsum(self.width[done]))[ended]
         at_once = (before == np.arange(self.submit.size)) & (busy + self.width <= self.processors)
-        rows = begun[at_once[begun]]
+        rows = begun[at_once[begun] & np.isfinite(self.start[begun])]
         return self.start[rows], (self.start - self.submit)[rows]
 
     def state(self, now: float, before: int | None = None) -> State:
         """
         Return the jobs that ran and waited just before a moment; jobs that start then still wait.
 
-        ``before`` is the row of a job: those submitted at the same moment after it are left out.
+        Jobs that end or leave the queue at the moment are still there. ``before`` is the row of a job: those submitted
+        at the same moment after it are left out.
         """
         submitted = int(np.searchsorted(self.submit, now, side="right")) if before is None else before
-        start, end = self.start[:submitted], self.end[:submitted]
-        rows = np.concatenate((np.flatnonzero((start < now) & (end > now)), np.flatnonzero(start >= now))).tolist()
+        start, end, left = self.start[:submitted], self.end[:submitted], self.left[:submitted]
+        waits = (start >= now) & (left >= now)
+        rows = np.concatenate((np.flatnonzero((start < now) & (end >= now)), np.flatnonzero(waits))).tolist()
         elapsed = np.where(start[rows] < now, now - start[rows], np.nan) if rows else _NONE
         return State(now, rows, [self.requests[row] for row in rows], elapsed)
 
@@ -163,7 +178,7 @@ class Simulator:
         if not targets:
             return np.empty((0, futures))
         width = np.minimum([one.processors for one in state.requests], self.processors)
-        limit = np.array([one.limit for one in state.requests], float)
+        limit = np.array([_expected(one) for one in state.requests], float)
         elapsed = np.nan_to_num(state.elapsed)
         random = generator(0, "forecast", "run times", purpose)
         run = np.array([
@@ -232,6 +247,11 @@ class Simulator:
         return np.maximum(start[first[:-1, None] + jobs] - begin[:, None], 0.0)
 
 
+def _expected(request: Request) -> float:
+    """Return the run time that the scheduler expects, seconds: the limit."""
+    return request.limit if request.limit > 0 else NO_LIMIT
+
+
 class Arrivals:
     """
     Arrivals after a moment: each day of a future is that day of one of the weeks before, at the same hours.
@@ -262,10 +282,11 @@ class Arrivals:
         rows = np.arange(size.sum()) + np.repeat(first - np.cumsum(size) + size, size)
         when = log.submit[rows] + np.repeat(shift, size) - self.now
         number = np.repeat(np.repeat(np.arange(futures.size), days), size)
-        kept = when <= horizon
+        kept = (when <= horizon) & ~(log.left[rows] < self.now)  # a job that was cancelled in the queue never ran
         number, rows, when = number[kept], rows[kept], when[kept]
-        ended = log.end[rows] <= self.now
-        times = np.where(ended, log.end[rows] - log.start[rows], 0.0)
+        ended = log.end[rows] < self.now
+        times = np.zeros(rows.size)
+        times[ended] = log.end[rows[ended]] - log.start[rows[ended]]
         for place in np.flatnonzero(~ended).tolist():  # its run time is not known yet
             times[place] = self._draw(int(rows[place]))[futures[number[place]]]
         return number, rows, when, times
@@ -307,12 +328,20 @@ def simulator_of(workload: Workload, scheduler: Scheduler, cases: Cases, begin: 
             f"{BUDGET / FUTURES / FEWEST:,.0f} for forecasts by simulation"
         )
     share = most * (begin - cases.asked[0]) / (before.asked.size * (end - begin))
-    table = check_recorded(workload.jobs, workload.name)
-    submit = table["submit_time"].to_numpy().astype(float)
-    start = submit + np.maximum(table["wait_time"].to_numpy(), 0.0)
-    finish = start + np.maximum(table["run_time"].fill_null(0.0).to_numpy(), 0.0)
-    ids = table["job_id"].to_numpy()
-    return Simulator(workload.machine.processors, requests_of(table), submit, start, finish, ids, scheduler, share)
+    record = record_of(workload)
+    machine = record.processors
+    if record.is_guessed:
+        machine = _known_size(record, begin)
+    return Simulator(
+        machine, record.requests, record.submit, record.start, record.end, record.left, record.ids, scheduler, share
+    )
+
+
+def _known_size(record: Record, now: float) -> int:
+    """Return the largest number of processors that jobs had occupied or requested before a moment."""
+    first = int(np.searchsorted(record.submit, now))
+    times = (np.where(part < now, part, np.inf)[:first] for part in (record.start, record.end))
+    return peak(record.requests[:first], *times)
 
 
 def state_of(sweep: Sweep, now: float) -> State:

@@ -1,143 +1,154 @@
 """Read the queue of a Slurm site at one moment: the output of ``squeue``."""
 
-import time
-from collections.abc import Iterator
-from datetime import datetime
+import math
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import polars as pl
 
 from swflow.errors import SwflowError, shown
-from swflow.files.reading import FILE, parse_json, read_text
+from swflow.files.reading import FILE, read_text
+from swflow.forecast.queued import SENTINELS, Place, Queue, Queued, past, place_of, tasks_in, within_limits
 from swflow.log.importers.slurm import seconds, state
-from swflow.values import MOST_PROCESSORS, as_moment, local_time, mapping, moment, whole_number
-from swflow.values import seconds as span
-from swflow.values import text as words
+from swflow.values import MOST_PROCESSORS, local_time, moment, whole_number
 
-#: The format of the text that is read, with its header: job, user, account, partition, CPUs, limit, submission, start,
-#: state.
-FORMAT = "%i|%u|%a|%P|%C|%l|%V|%S|%T"
+#: A format of ``squeue -o`` with all columns that are read: job, user, account, partition, CPUs, limit, submission,
+#: start, state, reason, QOS, dependency.
+FORMAT = "%i|%u|%a|%P|%C|%l|%V|%S|%T|%r|%q|%E"
 
-_HEADER = "JOBID|USER|ACCOUNT|PARTITION|CPUS|TIME_LIMIT|SUBMIT_TIME|START_TIME|STATE"
+#: The columns that a text needs, by their names in its header, and other names of them.
+_NEEDED = ("JOBID", "USER", "PARTITION", "CPUS", "TIME_LIMIT", "SUBMIT_TIME", "STATE")
+_OTHER_NAMES = {"ST": "STATE", "NODELIST(REASON)": "REASON", "S": "START_TIME"}
 
+#: Other columns that are read.
+_READ = ("ACCOUNT", "START_TIME", "REASON", "QOS", "DEPENDENCY", "ELIGIBLE_TIME", "ARRAY_JOB_ID", "ARRAY_TASK_ID")
 
-class Queued(NamedTuple):
-    """A job of a queue: times are local ``datetime``s or seconds since 1970; ``start`` is None while it waits."""
+#: Texts of unknown or infinite limits, and of unknown times.
+_NO_LIMIT = {"UNLIMITED", "INFINITE", "NOT_SET", "PARTITION_LIMIT", "INVALID", "N/A", "NONE", "-", ""}
+_NO_TIME = {"N/A", "NONE", "UNKNOWN", "(NULL)", "NULL", ""}
 
-    job: str
-    user: str
-    partition: str
-    processors: int
-    limit: float
-    submit: datetime | float
-    start: datetime | float | None
+#: The name of an array that waits, such as 50_[0-59%20], of a task, or of a component of a heterogeneous job.
+_ARRAY = re.compile(r"(\d+)_\[?([^\]]*)\]?(?:%\d+)?")
 
 
-def read_squeue(path: Path) -> list[Queued]:
+def read_squeue(path: Path) -> Queue:
     """
-    Return the jobs that wait or run, from the output of ``squeue --json`` or ``squeue -o FORMAT``.
+    Return the jobs that wait or run, from the output of ``squeue --json``, ``squeue -o`` or ``squeue -O``.
 
-    Raise `SwflowError`, with the line or the job, for another format, and for values that a queue cannot have.
+    Each task of a job array is a job. A text has a header with the columns of `FORMAT`, in any order, of which reason,
+    QOS, account, dependency and, if no job runs, start can be missing; they are separated by ``|``, or have fixed
+    widths. Raise `SwflowError`, with the line or the job, for another format, and for values that a queue cannot have.
     """
-    text = read_text(path, FILE, errors="replace")
-    rows = _json_rows(text, path) if text.lstrip().startswith("{") else _text_rows(text, path)
-    return [row for row in rows if row is not None]
+    text = read_text(path, FILE, errors="replace").lstrip("\ufeff")
+    if text.lstrip().startswith(("{", "[")):
+        from swflow.forecast.squeue_json import read_json
+
+        return read_json(text, path)
+    return Queue(within_limits(_text_rows(text, path), str(path)))
 
 
-def _text_rows(text: str, path: Path) -> Iterator[Queued | None]:
-    lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
-    if not lines or lines[0][1] != _HEADER:
-        found = lines[0][1][:60] if lines else "empty"
-        raise SwflowError(f"{path}:{lines[0][0] if lines else 1}: {found!r}; expected squeue -o '{FORMAT}'")
-    columns = _HEADER.split("|")
-    for number, line in lines[1:]:
-        parts = line.split("|")
-        if len(parts) != len(columns):
-            raise SwflowError(f"{path}:{number}: {len(parts)} columns; expected squeue -o '{FORMAT}'")
-    table = pl.DataFrame([line.split("|") for _, line in lines[1:]], dict.fromkeys(columns, pl.String), orient="row")
+def _text_rows(text: str, path: Path) -> Iterator[Queued]:
+    lines = [(number, line.rstrip("\r\n")) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+    if not lines:
+        raise SwflowError(f"{path}:1: 'empty'; expected squeue -o '{FORMAT}'")
+    number, header = lines[0]
+    names = _names(header)
+    missing = [name for name in _NEEDED if name not in names]
+    if missing:
+        found = "no header" if len(missing) == len(_NEEDED) else f"no column {', '.join(missing)}"
+        raise SwflowError(f"{path}:{number}: {shown(header[:60])}: {found}; expected squeue -o '{FORMAT}'")
+    rows = [_fields(header, names, line, f"{path}:{number}") for number, line in lines[1:]]
+    columns = dict.fromkeys(_NEEDED + _READ, pl.String)
+    table = pl.DataFrame([[row.get(name, "") for name in columns] for row in rows], columns, orient="row")
     table = table.with_columns(limit=seconds(pl.col("TIME_LIMIT")), state=state(pl.col("STATE")))
     for (number, _), row in zip(lines[1:], table.iter_rows(named=True), strict=True):
-        where = f"{path}:{number}"
-        if not _is_queued(row["state"]):
-            yield None
-            continue
-        yield Queued(
-            row["JOBID"], row["USER"], row["PARTITION"].split(",")[0],
-            whole_number(row["CPUS"], f"{where}: CPUS", least=1, most=MOST_PROCESSORS),
-            row["limit"] or _NO_LIMIT,
-            _past(local_time(row["SUBMIT_TIME"], f"{where}: SUBMIT_TIME"), f"{where}: SUBMIT_TIME"),
-            None if row["state"] == "PENDING"
-            else _past(local_time(row["START_TIME"], f"{where}: START_TIME"), f"{where}: START_TIME"),
-        )  # fmt: skip
+        yield from _jobs_of(row, f"{path}:{number}")
 
 
-def _json_rows(text: str, path: Path) -> Iterator[Queued | None]:
-    content = parse_json(text, str(path))
-    jobs = content.get("jobs") if isinstance(content, dict) else None
-    if not isinstance(jobs, list):
-        raise SwflowError(f"{path}: JSON without a list 'jobs'; expected squeue --json")
-    for place, job in enumerate(jobs, 1):
-        where = f"{path}: job {place} of {len(jobs)}"
-        job = mapping(job, where, "a mapping of squeue --json")
-        for key in ("job_id", "job_state", "submit_time"):
-            if key not in job:
-                raise SwflowError(f"{where}: no {key}; expected squeue --json")
-        states = job["job_state"]
-        name = states[0] if isinstance(states, list) and states else states
-        if not isinstance(name, str):
-            raise SwflowError(f"{where}: job_state: {shown(states)}; expected a state such as PENDING")
-        if not _is_queued(name):
-            yield None
-            continue
-        user, partition = (words(job.get(key) or "", f"{where}: {key}") for key in ("user_name", "partition"))
-        limit = _value(job.get("time_limit"), f"{where}: time_limit")
-        start = None if name == "PENDING" else _moment(job.get("start_time"), f"{where}: start_time")
-        yield Queued(
-            str(whole_number(job["job_id"], f"{where}: job_id", most=2**63 - 1)), user, partition.split(",")[0],
-            _processors(job.get("cpus"), f"{where}: cpus"),
-            _NO_LIMIT if not limit else span(limit, f"{where}: time_limit") * 60,
-            _moment(job["submit_time"], f"{where}: submit_time"), start,
-        )  # fmt: skip
+def _names(header: str) -> list[str]:
+    """Return the names of the columns of a text, in capitals, as `_NEEDED` and `_READ` spell them."""
+    parts = header.split("|") if "|" in header else header.split()
+    names = [part.strip().upper() for part in parts]
+    return [_OTHER_NAMES.get(name, name) for name in names]
 
 
-#: The limit of a job without one, seconds.
-_NO_LIMIT = 30 * 86400.0
-
-
-def _is_queued(name: str | None) -> bool:
-    """Return whether a job in a state waits or runs."""
-    return name in ("PENDING", "RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED")
-
-
-def _value(value: Any, where: str) -> Any:
-    """Return a value of Slurm's JSON, which can be a mapping with ``set``, ``infinite`` and ``number``; None: unset."""
-    if not isinstance(value, dict):
-        return value
-    if value.get("infinite") or not value.get("set", True):
-        return None
-    if "number" not in value:
-        raise SwflowError(f"{where}: {shown(value)}; expected a number")
-    return value["number"]
-
-
-def _processors(value: Any, where: str) -> int:
-    found = _value(value, where)
-    return 1 if found is None or found == 0 else whole_number(found, where, least=1, most=MOST_PROCESSORS)
-
-
-def _moment(value: Any, where: str) -> float:
-    return _past(moment(_value(value, where) or 0, where), where)
-
-
-def _past(found: Any, where: str) -> Any:
-    """Return a moment; raise an error for one in the future, because the latest one is taken for the present."""
-    given = found.timestamp() if isinstance(found, datetime) else found
-    if given > time.time() + _TOLERANCE:
-        shown_as = found if isinstance(found, datetime) else f"{as_moment(given):%Y-%m-%dT%H:%M:%S}"
-        raise SwflowError(f"{where}: {shown_as} is in the future; expected a job that was submitted or has started")
+def _fields(header: str, names: list[str], line: str, where: str) -> dict[str, str]:
+    """Return the fields of a line by the names of their columns."""
+    if "|" in header:
+        parts = line.split("|")
+    else:
+        parts = line.split()
+        if len(parts) != len(names):  # an empty field, or a blank in one
+            starts = [match.start() for match in re.finditer(r"(?:^|(?<=\s\s))\S+", header)]
+            parts = [line[begin:end] for begin, end in zip(starts, [*starts[1:], len(line)], strict=True)]
+    if len(parts) != len(names):
+        raise SwflowError(
+            f"{where}: {len(parts)} columns, but {len(names)} in the header; expected squeue -o '{FORMAT}'"
+        )
+    found: dict[str, str] = {}
+    for name, part in zip(names, parts, strict=True):
+        if name not in found or "_" in part:  # -O JobID,JobArrayID: both are named JOBID
+            found[name] = part.strip()
     return found
 
 
-#: Tolerated difference of clocks and time zones, seconds.
-_TOLERANCE = 2 * 86400.0
+def _jobs_of(row: Mapping[str, Any], where: str) -> Iterator[Queued]:
+    """Yield the job of a line, or the tasks of an array."""
+    place = place_of([row["state"] or row["STATE"]], where)
+    if place is Place.ENDED:
+        return
+    reason = row["REASON"].strip()
+    if reason.startswith("(") and reason.endswith(")"):
+        reason = reason[1:-1]
+    dependency = row["DEPENDENCY"] if row["DEPENDENCY"].upper() not in _NO_TIME else ""
+    start = None
+    if place is Place.RUNS:
+        start = past(_time(row["START_TIME"], f"{where}: START_TIME"), f"{where}: START_TIME")
+    job, array, tasks = _array_of(row)
+    found = Queued(
+        job, row["USER"], row["PARTITION"], _cpus(row["CPUS"], f"{where}: CPUS"), _limit(row, where),
+        past(_time(row["SUBMIT_TIME"], f"{where}: SUBMIT_TIME"), f"{where}: SUBMIT_TIME"), start,
+        row["ACCOUNT"], row["QOS"], "" if start else reason, "" if start else dependency,
+        None if start else _begin(row, reason, where), place is Place.HELD,
+    )  # fmt: skip
+    yield from tasks_in(found, array, tasks if start is None else "", where)
+
+
+def _array_of(row: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Return the name of a job, and the number and the tasks of an array."""
+    array, tasks = row["ARRAY_JOB_ID"], row["ARRAY_TASK_ID"]
+    if tasks and tasks.upper() not in _NO_TIME and array:
+        return f"{array}_{tasks}", array, tasks
+    match = _ARRAY.fullmatch(row["JOBID"])
+    return (row["JOBID"], match[1], match[2]) if match else (row["JOBID"], "", "")
+
+
+def _begin(row: Mapping[str, Any], reason: str, where: str) -> Any:
+    """Return the earliest start of a job that waits for it."""
+    for column in ("ELIGIBLE_TIME", "START_TIME"):
+        if reason.lower() == "begintime" and row[column].upper() not in _NO_TIME:
+            return _time(row[column], f"{where}: {column}")
+    return None
+
+
+def _time(text: str, where: str) -> Any:
+    """Return a local time, or the seconds since 1970 if the text is a number."""
+    return moment(text, where) if re.fullmatch(r"[0-9]{1,15}", text) else local_time(text, where)
+
+
+def _limit(row: Mapping[str, Any], where: str) -> float:
+    text = row["TIME_LIMIT"].upper()
+    if text in _NO_LIMIT or (text.isdigit() and int(text) in SENTINELS):
+        return math.nan
+    if row["limit"] is None:
+        raise SwflowError(f"{where}: TIME_LIMIT: {shown(row['TIME_LIMIT'])}; expected a limit such as 2-12:00:00")
+    return row["limit"] or math.nan
+
+
+def _cpus(text: str, where: str) -> int:
+    """Return a number of CPUs; large numbers can end in K, which stands for 1,024."""
+    match = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,3})?)([KM])", text)
+    value: Any = round(float(match[1]) * 1024 ** " KM".index(match[2])) if match else text
+    return whole_number(value, where, least=1, most=MOST_PROCESSORS)

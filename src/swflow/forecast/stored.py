@@ -18,14 +18,16 @@ from swflow.files.atomic import file_digest
 from swflow.files.cache import read_cached, trim, write_cached
 from swflow.files.fingerprint import fingerprint
 from swflow.forecast.cases import Cases, Recent
+from swflow.forecast.chances import Chances
 from swflow.forecast.forecaster import Forecaster
 from swflow.forecast.model import Quantiles
+from swflow.forecast.record import Request
 from swflow.forecast.simulation import Simulator
-from swflow.forecast.sweep import Request, Sweep
+from swflow.forecast.sweep import Sweep
 from swflow.scheduling.scheduler import Scheduler
 
 #: The classes whose attributes are stored, by name.
-_CLASSES = {one.__name__: one for one in (Cases, Forecaster, Recent, Request, Simulator, Sweep)}
+_CLASSES = {one.__name__: one for one in (Cases, Chances, Forecaster, Recent, Request, Simulator, Sweep)}
 
 #: The folder of the cache that keeps forecasters, and how many it keeps.
 _FOLDER, _KEPT = "forecasts", 20

@@ -4,23 +4,22 @@ import math
 from bisect import bisect_left, insort
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from datetime import datetime, time, timedelta
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from swflow.forecast.cases import Cases, Recent
+from swflow.forecast.record import QUEUES, UNKNOWN_LIMIT, Record, Request, record_of
 from swflow.jobs.randomness import generator
-from swflow.jobs.table import Workload, check_recorded
+from swflow.jobs.table import Workload
 from swflow.values import DAY, WEEK
 
 #: Of the jobs that wait at a noon, at most this many become cases.
 MOST_WAITING = 40
 
-#: Numbers of queues per partition in the numbers of queues of requests.
-_QUEUES = 100_000
-
-_END, _SUBMIT, _POLL, _START = range(4)
+_SUBMIT, _POLL, _END, _START, _LEAVE = range(5)
 
 #: The features of a case of a recorded log.
 FEATURES = (
@@ -31,49 +30,35 @@ FEATURES = (
     "running", "free", "remaining", "fits_after", "user_running", "queue_running",
     "recent_wait", "recent_wait_long", "last_wait", "alike_wait", "alike_last", "queue_wait", "class_wait",
     "user_wait", "user_last", "user_jobs", "same_wait", "same_last", "user_ratio", "since_start",
+    "unlimited_waiting", "unlimited_running",
 )  # fmt: skip
-
-
-class Request(NamedTuple):
-    """What a job requests: processors, limit (s), user, queue, group, and classes of the size and of the limit."""
-
-    processors: int
-    limit: float
-    user: int
-    queue: int
-    group: int
-    size_class: int
-    limit_class: int
-
-    @classmethod
-    def of(cls, processors: int, limit: float, user: int, queue: int, group: int) -> "Request":
-        """Return a request with its classes: powers of two of the processors, of four of the limit."""
-        return cls(
-            processors, limit, user, queue, group, min((processors - 1).bit_length(), 31),
-            min(int(math.log2(max(limit, 60.0) / 60) / 2), 7),
-        )  # fmt: skip
 
 
 class Sweep:
     """
     The state of queue and machine, and the recent past of users and classes of jobs, at one moment of a log.
 
-    ``clock`` is the time of day and week at second 0 of the log, seconds after a Monday's midnight.
+    ``clock`` is the time of day and week at second 0 of the log, seconds after a Monday's midnight. A machine that
+    ``grows`` has as many processors as were busy or requested so far, because its size is unknown. A job without a
+    known limit is planned with the mean run time of the user's past jobs, or of all past jobs.
     """
 
-    def __init__(self, processors: int, clock: float = 0.0) -> None:
-        self.processors, self.clock = processors, clock
+    def __init__(self, processors: int, clock: float = 0.0, grows: bool = False) -> None:
+        self.processors, self.clock, self.grows = processors, clock, grows
         self.requests: dict[int, Request] = {}  # the requests of waiting and running jobs
         self.waiting: dict[int, float] = {}  # job to submit time, in the order of submission
         self.running: dict[int, tuple[float, float]] = {}  # job to start and end by the limit
         self.ends: list[tuple[float, int, int]] = []  # end by the limit, processors, job; sorted
         # jobs, processors, processor-seconds and sum of the submit times of the waiting jobs
-        self.classes = np.zeros((4, 32, 8))
+        self.classes = np.zeros((4, 32, UNKNOWN_LIMIT + 1))
         self.of_queue: dict[int, list[float]] = defaultdict(_zeros)
         self.of_user: dict[int, list[float]] = defaultdict(_zeros)
         self.of_same: dict[tuple[int, int, float], list[float]] = defaultdict(_zeros)
         self.busy, self.last_start = 0, math.nan
-        self.fast, self.slow, self.kind, self.own, self.ratio = (Recent(w) for w in (0.2, 0.02, 0.1, 0.2, 0.1))
+        self.unlimited = 0  # running jobs without a known limit
+        self.fast, self.slow, self.kind, self.own, self.ratio, self.spent = map(
+            Recent, (0.2, 0.02, 0.1, 0.2, 0.1, 0.05)
+        )
 
     @classmethod
     def of_attributes(cls, values: Iterable[Any]) -> "Sweep":
@@ -88,18 +73,28 @@ class Sweep:
 
     def submit(self, job: int, request: Request, now: float) -> None:
         """Add a job to the queue."""
+        request = self._planned(request)
         self.requests[job], self.waiting[job] = request, now
+        if self.grows:
+            self.processors = max(self.processors, request.processors)
         self._count(request, now, 1)
 
+    def _planned(self, request: Request) -> Request:
+        """Return a request whose planned run time is known."""
+        if request.planned > 0:
+            return request
+        of_user, of_all = (self.spent.of(key)[0] for key in (request.user, "all"))
+        return request._replace(planned=next((mean for mean in (of_user, of_all) if mean > 0), 0.0))
+
     def _count(self, request: Request, submitted: float, sign: int) -> None:
-        area = request.processors * request.limit
+        area = request.area
         self.classes[:, request.size_class, request.limit_class] += (
             sign, sign * request.processors, sign * area, sign * submitted,
         )  # fmt: skip
         for place in (self.of_queue[request.queue], self.of_user[request.user]):
             place[0] += sign
             place[1] += sign * area
-        same = self.of_same[request.user, request.processors, request.limit]
+        same = self.of_same[request.alike]
         same[0] += sign
         same[1] += sign * submitted
 
@@ -113,18 +108,21 @@ class Sweep:
         for key in _keys(request):
             self.kind.add(key, wait)
         self.own.add(request.user, wait)
-        self.own.add((request.user, request.processors, request.limit), wait)
+        self.own.add(request.alike, wait)
         self._occupy(job, request, now)
         self.last_start = now
 
     def _occupy(self, job: int, request: Request, now: float) -> None:
-        end = now + request.limit
+        end = now + request.planned
         self.running[job] = now, end
         insort(self.ends, (end, request.processors, job))
         self._run(request, 1)
 
     def _run(self, request: Request, sign: int) -> None:
         self.busy += sign * request.processors
+        self.unlimited += sign * (request.limit_class == UNKNOWN_LIMIT)
+        if self.grows:
+            self.processors = max(self.processors, self.busy)
         self.of_queue[request.queue][2] += sign * request.processors
         self.of_user[request.user][2] += sign * request.processors
 
@@ -133,7 +131,14 @@ class Sweep:
         request, (start, end) = self.requests.pop(job), self.running.pop(job)
         del self.ends[bisect_left(self.ends, (end, request.processors, job))]
         self._run(request, -1)
-        self.ratio.add(request.user, min((now - start) / max(request.limit, 1.0), 2.0))
+        if request.limit > 0:
+            self.ratio.add(request.user, min((now - start) / max(request.limit, 1.0), 2.0))
+        for key in (request.user, "all"):
+            self.spent.add(key, now - start)
+
+    def leave(self, job: int) -> None:
+        """Remove a waiting job that is cancelled."""
+        self._count(self.requests.pop(job), self.waiting.pop(job), -1)
 
     def features(self, request: Request, now: float, waited: float = 0.0, ahead: tuple[float, float] | None = None,
                  counted: bool = False) -> list[float]:  # fmt: skip
@@ -145,46 +150,48 @@ class Sweep:
         """
         size, limit, own = request.size_class, request.limit_class, float(counted)
         area = request.processors * request.limit
+        own_work = request.area if counted else 0.0
         by_size = self.classes.sum(axis=2)
         jobs, processors, work, age = by_size.sum(axis=1).tolist()
         narrower = by_size[:, : size + 1].sum(axis=1).tolist()
         shorter = self.classes[:, :, : limit + 1].sum(axis=(1, 2)).tolist()
         alike, _, _, alike_age = by_size[:, size].tolist()
         queue, user = self.of_queue[request.queue], self.of_user[request.user]
-        same = self.of_same[request.user, request.processors, request.limit]
+        same = self.of_same[request.alike]
         machine = self.processors
         hour = (now + self.clock) % WEEK
         recent, slow = self.fast.of("all"), self.slow.of("all")
         by_class, of_queue, of_class = (self.kind.of(key) for key in _keys(request))
-        mine, twin = self.own.of(request.user), self.own.of((request.user, request.processors, request.limit))
-        before = (jobs - own, work - own * area) if ahead is None else ahead
+        mine, twin = self.own.of(request.user), self.own.of(request.alike)
+        before = (jobs - own, work - own_work) if ahead is None else ahead
         remaining = sum(width * (end - now) for end, width, _ in self.ends if end > now)
         return [
             request.processors, request.limit, area, hour % DAY / 3600, hour // DAY, request.queue, request.group,
             waited,
-            jobs - own, processors - own * request.processors, (work - own * area) / machine,
+            jobs - own, processors - own * request.processors, (work - own_work) / machine,
             now - age / jobs if jobs else 0.0,
-            narrower[0] - own, (narrower[2] - own * area) / machine, shorter[0] - own,
-            (shorter[2] - own * area) / machine, alike - own, now - alike_age / alike if alike else 0.0,
-            queue[0] - own, (queue[1] - own * area) / machine,
-            before[0], before[1] / machine, user[0] - own, (user[1] - own * area) / machine, same[0] - own,
+            narrower[0] - own, (narrower[2] - own_work) / machine, shorter[0] - own,
+            (shorter[2] - own_work) / machine, alike - own, now - alike_age / alike if alike else 0.0,
+            queue[0] - own, (queue[1] - own_work) / machine,
+            before[0], before[1] / machine, user[0] - own, (user[1] - own_work) / machine, same[0] - own,
             now - same[1] / same[0] if same[0] else 0.0,
             len(self.running), machine - self.busy, remaining / machine,
             self.fits_after(request.processors, now), user[2], queue[2],
             recent[0], slow[0], recent[1], by_class[0], by_class[1], of_queue[0], of_class[0],
             mine[0], mine[1], mine[2], twin[0], twin[1], self.ratio.of(request.user)[0], now - self.last_start,
+            float(self.classes[0, :, UNKNOWN_LIMIT].sum()) - own * (limit == UNKNOWN_LIMIT), self.unlimited,
         ]  # fmt: skip
 
     def replace_queue(self, jobs: Iterable[tuple[int, Request, float, float | None]]) -> None:
         """Replace the jobs that wait or run: job, request, submit time and start (None: waits), seconds."""
         for job in [*self.waiting, *self.running]:
             self.requests.pop(job, None)
-        self.waiting, self.running, self.ends, self.busy = {}, {}, [], 0
+        self.waiting, self.running, self.ends, self.busy, self.unlimited = {}, {}, [], 0, 0
         self.classes[:] = 0.0
         for counts in (self.of_queue, self.of_user, self.of_same):
             counts.clear()
         for job, request, submitted, start in sorted(jobs, key=lambda one: one[2]):
-            self.requests[job] = request
+            self.requests[job] = request = self._planned(request)
             if start is None:
                 self.submit(job, request, submitted)
             else:
@@ -221,26 +228,12 @@ def labels_of(workload: Workload) -> dict[int, str]:
     several = [len({pair[place] for pair in pairs}) > 1 for place in (0, 1)]
     names = [workload.header.names_of(name) for name in columns]
     return {
-        (one + 1) * _QUEUES + other + 1: "/".join(
+        (one + 1) * QUEUES + other + 1: "/".join(
             names[place].get(number, "none" if number < 0 else str(number))
             for place, number in enumerate((one, other)) if several[place]
         ) or "all"
         for one, other in pairs
     }  # fmt: skip
-
-
-def requests_of(jobs: pl.DataFrame) -> list[Request]:
-    """Return the requests of a job table; an unknown queue, user or group is -1."""
-    wanted = pl.coalesce(
-        pl.when(pl.col(name) > 0).then(pl.col(name)) for name in ("requested_processors", "processors")
-    )
-    limit = pl.coalesce("requested_time", "estimate", pl.lit(0.0)).cast(pl.Float64)
-    queue = (pl.col("partition_id").fill_null(-1) + 1) * _QUEUES + pl.col("queue_id").fill_null(-1) + 1
-    table = jobs.select(
-        wanted, limit.alias("limit"), pl.col("user_id").fill_null(-1), queue.alias("queue"),
-        pl.col("group_id").fill_null(-1),
-    )  # fmt: skip
-    return [Request.of(*row) for row in table.iter_rows()]
 
 
 def clock_of(workload: Workload) -> float:
@@ -250,33 +243,53 @@ def clock_of(workload: Workload) -> float:
     return clock_at_start(workload.header) if workload.header.start else 0.0
 
 
+def noons_of(workload: Workload, last: float) -> np.ndarray:
+    """Return the noons of the site until a moment (s); without a known start of the log, every 24 h from 12 h on."""
+    submit, header = workload.jobs["submit_time"].to_numpy(), workload.header
+    if not submit.size:
+        return np.empty(0)
+    first = float(submit.min())
+    if not header.start:
+        return np.arange(math.ceil(first / DAY - 0.5) + 0.5, last / DAY) * DAY
+    day, found = datetime.fromtimestamp(header.start + first, header.time_zone).date(), []
+    while (noon := header.seconds_since_start(datetime.combine(day, time(12)))) <= last:
+        found.append(noon)
+        day += timedelta(days=1)
+    times = np.array(found)
+    return times[times >= first]
+
+
 def from_log(workload: Workload, until: float = math.inf) -> tuple[Cases, Sweep]:
     """
-    Return the cases of a recorded log, and its state after the last event until a moment (s).
+    Return the cases of a recorded log, and its state at a moment (s); see `replay`.
 
-    Every submission is a case. So are, at each noon of the log, some of the jobs that wait: a forecast for a job in the
-    queue depends on its wait so far. A feature is computed only from events before the moment of its case. Jobs that
-    had not started by ``until`` have no wait. Raise `SwflowError` if the log has no recorded waits.
+    Raise `SwflowError` if the log has no recorded waits.
     """
-    jobs = check_recorded(workload.jobs, workload.name)
-    submit = jobs["submit_time"].to_numpy()
-    jobs = jobs.filter(pl.lit(submit <= until))
-    submit = jobs["submit_time"].to_numpy()
-    wait, requests = np.maximum(jobs["wait_time"].to_numpy(), 0.0), requests_of(jobs)
-    start = submit + wait
-    end = start + jobs["run_time"].fill_null(0.0).to_numpy()
-    sweep = Sweep(workload.machine.processors, clock_of(workload))
-    last = float(until) if math.isfinite(until) else float(start.max()) if start.size else 0.0
+    return replay(record_of(workload, until), workload)
+
+
+def replay(record: Record, workload: Workload) -> tuple[Cases, Sweep]:
+    """
+    Return the cases of a record, and the state after its last event.
+
+    Every submission is a case. So are, at each noon of the site, some of the jobs that wait: a forecast for a job in
+    the queue depends on its wait so far. A feature is computed only from submissions until the moment of its case and
+    from starts, ends and cancellations before it. Jobs that had not started have no wait. ``workload`` has the names
+    of queues and the site's clock.
+    """
+    sweep = Sweep(1 if record.is_guessed else record.processors, clock_of(workload), record.is_guessed)
     found: list[tuple[int, float]] = []
     rows: list[list[float]] = []
-    random = generator(0, "forecast", "polls")
-    for kind, now, job in _events(submit, start, end, last, random):
+    random, requests = generator(0, "forecast", "polls"), record.requests
+    for kind, now, job in _events(record, noons_of(workload, record.last)):
         if kind == _SUBMIT:
             found.append((job, now))
             rows.append(sweep.features(requests[job], now))
             sweep.submit(job, requests[job], now)
         elif kind == _START:
             sweep.start(job, now)
+        elif kind == _LEAVE:
+            sweep.leave(job)
         elif kind == _END:
             sweep.end(job, now)
         elif sweep.waiting:
@@ -286,14 +299,14 @@ def from_log(workload: Workload, until: float = math.inf) -> tuple[Cases, Sweep]
     labels = labels_of(workload)
     job = np.array([number for number, _ in found], int)
     asked = np.array([moment for _, moment in found])
-    seconds = start[job] - asked
-    seconds[start[job] > last] = np.nan
-    ids = jobs["job_id"].to_numpy()
+    seconds = record.start[job] - asked
+    seconds[~(record.start[job] <= record.last)] = np.nan
     return Cases(
-        FEATURES, np.array(rows, np.float32).reshape(-1, len(FEATURES)), asked, seconds, asked - submit[job],
+        FEATURES, np.array(rows, np.float32).reshape(-1, len(FEATURES)), asked, seconds, asked - record.submit[job],
         np.array([requests[number].processors for number in job], float),
         np.array([labels[requests[number].queue] for number in job], object),
-        np.array([requests[number].user for number in job], object), ids[job], last,
+        np.array([requests[number].user for number in job], object), record.ids[job], record.last,
+        record.left[job] - asked,
     ), sweep  # fmt: skip
 
 
@@ -309,21 +322,22 @@ def polled(sweep: Sweep, now: float, random: np.random.Generator | None = None) 
         if job in chosen:
             yield [job, *sweep.features(request, now, now - sweep.waiting[job], (count, work), True)]
         count += 1
-        work += request.processors * request.limit
+        work += request.area
 
 
-def _events(submit: np.ndarray, start: np.ndarray, end: np.ndarray, last: float, random: Any) -> Iterable[Any]:
+def _events(record: Record, polls: np.ndarray) -> Iterable[Any]:
     """
-    Yield kind, time and job of the events up to a moment, in their order.
+    Yield kind, time and job of the events of a record, in their order.
 
-    At equal times, a job is submitted before others start, so that no case depends on a start at its own moment.
+    At equal times, jobs are submitted and polled before others start, end or leave, so that no case depends on what
+    happens at its own moment. Jobs end before others start; a job that runs for 0 s ends after its start.
     """
-    polls = np.arange(math.ceil(submit[0] / DAY - 0.5) + 0.5, last / DAY) * DAY if submit.size else np.empty(0)
-    times = np.concatenate((end, submit, polls, start))
-    kinds = np.repeat([_END, _SUBMIT, _POLL, _START], (end.size, submit.size, polls.size, start.size))
-    jobs = np.concatenate((np.arange(end.size), np.arange(submit.size), np.zeros(polls.size, int), np.arange(end.size)))
-    # a job that runs for 0 s ends after its start
-    kinds_of = np.where((kinds == _END) & (end == start)[np.minimum(jobs, start.size - 1)], _START + 1, kinds)
-    order = np.lexsort((jobs, kinds_of, times))
-    order = order[times[order] <= last]
+    count = np.arange(record.submit.size)
+    times = np.concatenate((record.submit, polls, record.end, record.start, record.left))
+    kinds = np.repeat([_SUBMIT, _POLL, _END, _START, _LEAVE], (count.size, polls.size, *(count.size,) * 3))
+    jobs = np.concatenate((count, np.zeros(polls.size, int), count, count, count))
+    instant = (record.end == record.start)[jobs] if count.size else np.zeros(jobs.size, bool)
+    rank = np.where((kinds == _END) & instant, _LEAVE + 1, kinds)
+    order = np.lexsort((jobs, rank, times))
+    order = order[times[order] <= record.last]
     return zip(kinds[order].tolist(), times[order].tolist(), jobs[order].tolist(), strict=True)

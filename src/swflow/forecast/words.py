@@ -1,5 +1,6 @@
 """Forecasts as text and tables."""
 
+import math
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -7,7 +8,11 @@ from typing import Any
 import polars as pl
 
 from swflow.errors import SwflowError
+from swflow.forecast.chances import shown
 from swflow.forecast.forecaster import REPORTED, Forecast, Forecaster
+from swflow.forecast.queue_state import local
+from swflow.forecast.spans import span
+from swflow.jobs.header import Header
 from swflow.log.importers.slurm import duration
 
 _UNITS = {"s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
@@ -32,35 +37,14 @@ def parse_limit(text: str) -> float:
     return found
 
 
-def span(seconds: float) -> str:
-    """
-    Return a duration as text, to two units.
-
-    Examples
-    --------
-    >>> span(11400), span(45), span(0.3), span(200000), span(100000000)
-    ('3 h 10 min', '45 s', '0 s', '2 d 8 h', '1,157 d')
-    """
-    if seconds != seconds:
-        return "unknown"
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    if minutes < 60:
-        return f"{minutes} min"
-    hours, minutes = divmod(minutes, 60)
-    if hours < 24:
-        return f"{hours} h {minutes} min" if minutes and hours < 10 else f"{hours} h"
-    days, hours = divmod(round(seconds / 3600), 24)
-    return f"{days} d {hours} h" if hours and days < 10 else f"{days:,} d"
-
-
 def sentences(forecaster: Forecaster, forecast: Forecast) -> list[str]:
     """Return the forecast of a job that options describe, and the coverage of the last weeks, as sentences."""
-    low, median, high = (span(value) for value in forecast[-3:])
+    low, median, high = (span(value) for value in (forecast.low, forecast.median, forecast.high))
+    chances = ", ".join(f"{label} {text}" for label, text in shown(forecast.chances, forecaster.times))
     return [
         f"A {forecast.processors:,}-processor job of {span(forecast.limit)} submitted now starts within {median} "
         f"(median), 90 % of such jobs within {low} to {high}.",
+        *([f"Chance of a start: {chances}."] if chances else []),
         coverage(forecaster),
     ]
 
@@ -70,21 +54,39 @@ def coverage(forecaster: Forecaster) -> str:
     weeks = {4: "four"}.get(REPORTED, str(REPORTED))
     if not forecaster.jobs:
         return f"In the last {weeks} weeks, no job of the log was forecast."
-    share = 100 * forecaster.hits / forecaster.jobs
+    count, jobs = (f"{number:,} {name}{'s' * (number != 1)}" for number, name in (
+        (forecaster.forecasts, "forecast"), (forecaster.jobs, "job")))  # fmt: skip
     return (
-        f"In the last {weeks} weeks, {share:.0f} % of {forecaster.jobs:,} jobs started within the interval that was "
-        "forecast for them."
+        f"In the last {weeks} weeks, {count} for {jobs} can be checked; in {100 * (forecaster.coverage or 0):.0f} % of "
+        "them, jobs started within the interval that was forecast."
     )
 
 
-#: The columns of a table of forecasts.
+def as_of(forecaster: Forecaster) -> str | None:
+    """Return the moment of the forecasts as a local time of the site with its offset; None if it is unknown."""
+    header = forecaster.common.get("header")
+    if not header or Header.of(header).start is None:
+        return None
+    return local(forecaster.now, header).isoformat(timespec="seconds")
+
+
+#: The columns of a table of forecasts; the chances follow, by the names of `swflow.forecast.chances.times`.
 COLUMNS: dict[str, Any] = {
     "job_id": pl.String, "processors": pl.Int64, "time_limit": pl.Float64, "partition": pl.String, "user": pl.String,
-    "waited": pl.Float64, "low": pl.Float64, "median": pl.Float64, "high": pl.Float64,
+    "waited": pl.Float64, "low": pl.Float64, "median": pl.Float64, "high": pl.Float64, "condition": pl.String,
 }  # fmt: skip
 
 
-def table(forecasts: Sequence[Forecast]) -> pl.DataFrame:
-    """Return one row per forecast: the job, and the seconds until its start (``low``, ``median``, ``high``)."""
-    rows = [(None if one.job is None else str(one.job), *one[1:]) for one in forecasts]
-    return pl.DataFrame(rows, COLUMNS, orient="row", strict=False)
+def table(forecaster: Forecaster, forecasts: Sequence[Forecast]) -> pl.DataFrame:
+    """
+    Return one row per forecast: the job, the seconds until its start, and the chances of a start within some times.
+
+    Values without a forecast are null.
+    """
+    names = [one.name for one in forecaster.times]
+    rows = [
+        (None if one.job is None else str(one.job), *one[1:-1], *(one.chances or [math.nan] * len(names)))
+        for one in forecasts
+    ]
+    schema = COLUMNS | dict.fromkeys(names, pl.Float64)
+    return pl.DataFrame(rows, schema, orient="row", strict=False).fill_nan(None)
