@@ -17,7 +17,9 @@ from swflow.files.yaml import parse_yaml
 from swflow.log.site import SITE
 from swflow.scheduling.option_checks import in_ranges
 from swflow.scheduling.options import SCHEDULER_PARAMETERS
-from swflow.sites.conf import MEMBERS, Node, SlurmConf, SlurmPartition, Value, expand_hosts, read_slurm_conf
+from swflow.sites.conf import MEMBERS, Node, SlurmConf, SlurmPartition, counted, read_slurm_conf
+from swflow.sites.hosts import expand_hosts
+from swflow.sites.lines import Value
 from swflow.sites.tables import Row, read_reservations, read_table
 from swflow.values import local_time, whole_number
 
@@ -53,12 +55,19 @@ class Note(NamedTuple):
 
 @dataclass(frozen=True)
 class SlurmSite:
-    """A site: its processors and nodes, the options of its scheduler, and a note on each option that was read."""
+    """
+    A site: its processors and nodes, the options of its scheduler, and a note on each option that was read.
+
+    ``cluster`` is its name, empty if slurm.conf does not state it; ``ignored`` are sentences on nodes, partitions and
+    sizes that were not used.
+    """
 
     processors: int
     nodes: int
     options: Mapping[str, Any]
     notes: Sequence[Note]
+    cluster: str = ""
+    ignored: Sequence[str] = ()
 
 
 @cache
@@ -76,15 +85,16 @@ def read_site(
     associations: str | Path | None = None,
     reservations: str | Path | None = None,
     usage: str | Path | None = None,
+    nodes: str | Path | None = None,
 ) -> SlurmSite:
     """
     Read a Slurm site from its slurm.conf and, if given, the output of Slurm's commands.
 
-    The files that slurm.conf includes lie next to it. The others are the output of ``sacctmgr show qos -P``, ``sacctmgr
-    show assoc -P``, ``scontrol show res`` and ``sshare -a -l -P``. Raise `SwflowError`, with file and line, if one has
-    another form.
+    The files that slurm.conf includes lie in its folder. The others are the output of ``sacctmgr show qos -P``,
+    ``sacctmgr show assoc -P``, ``scontrol show res``, ``sshare -a -l -P`` and, for ``nodes``, ``scontrol show node``.
+    Raise `SwflowError`, with file and line, if one has another form.
     """
-    slurm = read_slurm_conf(conf)
+    slurm = read_slurm_conf(conf, nodes)
     levels = [] if qos is None else read_table(qos, "sacctmgr show qos -P", ["name", "priority"])
     members = (
         [] if associations is None else read_table(associations, "sacctmgr show assoc -P", ["account", "user", "share"])
@@ -118,7 +128,9 @@ def read_site(
         unused = Treatment("no", "there is no weight of fair share")
         notes.append(Note("Usage.RawUsage", used[0].text("rawusage"), str(used[0].place), unused))
     processors = sum(slurm.nodes[name].cpus for name in serving)
-    return SlurmSite(processors, len(serving), _without_empty(options), notes)
+    ignored = [*slurm.ignored, *_memory_in_words(slurm, serving)]
+    cluster = slurm.text("ClusterName")
+    return SlurmSite(processors, len(serving), _without_empty(options), notes, cluster, ignored)
 
 
 def _without_empty(content: Mapping[str, Any]) -> dict[str, Any]:
@@ -266,9 +278,10 @@ def _node_groups(slurm: SlurmConf, serving: Mapping[str, list[str]]) -> list[dic
     """Return the nodes of partitions, in their order: the consecutive ones that are alike as groups."""
     several = len({tuple(names) for names in serving.values()}) > 1
     weighted = len({slurm.nodes[name].weight for name in serving}) > 1
+    with_memory = _has_memory(slurm) and all(slurm.nodes[name].memory for name in serving)
     kinds = [
         {"processors": slurm.nodes[name].cpus}
-        | _without_empty({"resources": _resources(slurm.nodes[name], slurm)})
+        | _without_empty({"resources": _resources(slurm.nodes[name], with_memory)})
         | ({"weight": slurm.nodes[name].weight} if weighted else {})
         | _without_empty({"features": sorted(slurm.nodes[name].features)})
         | ({"partition": partitions} if several else {})
@@ -277,10 +290,25 @@ def _node_groups(slurm: SlurmConf, serving: Mapping[str, list[str]]) -> list[dic
     return [{"count": len(list(alike)), **kind} for kind, alike in groupby(kinds)]
 
 
-def _resources(node: Node, slurm: SlurmConf) -> dict[str, int]:
-    """Return the GPUs of a node, and its memory (MB) where Slurm allocates it."""
-    has_memory = "MEMORY" in slurm.text("SelectTypeParameters").upper()
-    return _without_empty({"gpus": node.gpus, "memory": has_memory and node.memory})
+def _resources(node: Node, with_memory: bool) -> dict[str, int]:
+    """Return the GPUs of a node, and its memory (MB)."""
+    return _without_empty({"gpus": node.gpus, "memory": with_memory and node.memory})
+
+
+def _has_memory(slurm: SlurmConf) -> bool:
+    """Return whether Slurm allocates memory."""
+    return "MEMORY" in slurm.text("SelectTypeParameters").upper()
+
+
+def _memory_in_words(slurm: SlurmConf, serving: Iterable[str]) -> list[str]:
+    """Return why memory is not simulated although Slurm allocates it: nodes whose memory is unknown."""
+    unknown = [name for name in serving if not slurm.nodes[name].memory]
+    if not unknown or not _has_memory(slurm):
+        return []
+    return [
+        f"memory is not simulated: {counted(unknown)} without RealMemory; state it with --nodes (the output of "
+        "`scontrol show node`)"
+    ]
 
 
 def _enforces_limits(slurm: SlurmConf) -> bool:
@@ -429,6 +457,10 @@ def site_yaml(site: SlurmSite, sources: Sequence[str | Path]) -> str:
     lines = [
         f"# The scheduler of a Slurm site, read from {', '.join(map(one_line, map(str, sources)))}. Edit it as needed.",
         f"# The machine has {site.processors:,} processors (Slurm CPUs) in {site.nodes:,} nodes.",
+        *(f"# Note: {one_line(text)}." for text in site.ignored),
+        yaml.safe_dump(
+            {"site": _without_empty({"cluster": site.cluster, "processors": site.processors})}, width=120
+        ).rstrip(),
         yaml.safe_dump({"schedulers": {SITE: dict(site.options)}}, sort_keys=False, width=120).rstrip(),
         "",
         "# The options that were read. `no` and `partly` say what the simulation leaves out.",

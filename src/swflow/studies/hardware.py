@@ -11,7 +11,7 @@ from swflow.jobs.machine import MOST_PROCESSORS, Machine
 from swflow.jobs.table import Workload
 from swflow.log.site import PER_NODE, SITE, node_of, peaks_of
 from swflow.scheduling.options import Unchecked
-from swflow.scheduling.orders.fair_share import Names
+from swflow.scheduling.orders.names import Names
 from swflow.scheduling.slurm.nodes import fits_on_nodes, processors_on, units_on, with_counts
 from swflow.studies.variants import Change, Variant
 
@@ -300,8 +300,8 @@ def _within_limits(workload: Workload, options: Unchecked) -> Iterator[pl.Expr]:
             limits, named = (part.get("limits") or {}).get(kind) or {}, _processor_limits(part, kind)
             most = pl.lit(limits.get("processors", MOST_PROCESSORS))
             if named and column in workload.jobs.columns:
-                names = Names(workload, options.get("accounts"))
-                numbers = {names.number_of(kind, name, "--limit"): size for name, size in named.items()}
+                names = Names(workload)
+                numbers = {names.number_of(kind, name): size for name, size in named.items()}
                 most = pl.col(column).replace_strict(numbers, default=most, return_dtype=pl.Int64)
             yield pl.col("processors") <= most
 
@@ -325,7 +325,7 @@ def _finds_resources(workload: Workload, options: Unchecked, machine: Machine) -
 def _of_partition(workload: Workload, sizes: Mapping[str, int], default: int) -> pl.Expr:
     """Return for each job the size that belongs to its partition, or the default."""
     names = Names(workload)
-    numbers = {names.number_of("partition", name, "--scheduler"): size for name, size in sizes.items()}
+    numbers = {names.number_of("partition", name): size for name, size in sizes.items()}
     return pl.col("partition_id").replace_strict(numbers, default=default, return_dtype=pl.Int64)
 
 

@@ -1,23 +1,21 @@
 """Job ownership: fair share, limits and partitions, from names in the options to numbers of a workload."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from swflow.errors import SwflowError, suggest
+from swflow.errors import SwflowError
 from swflow.jobs.table import Workload
 from swflow.scheduling.option_checks import accounts_above
 from swflow.scheduling.options import LIMITS, USER_LIMITS, WITH_USER_LIMITS, Account, Cluster, Limits, Priority
 from swflow.scheduling.orders.keys import mentioned
+from swflow.scheduling.orders.names import COLUMNS, NO_JOB, Names
 from swflow.scheduling.orders.vocabulary import MULTIFACTOR, OF_ACCOUNTS, OF_TREE
 from swflow.scheduling.slurm.fair_tree import new_fair_tree
 from swflow.scheduling.state.accounts import UNLIMITED, Owners
-
-#: The columns of the job table with the owners of a job.
-_COLUMNS = {"user": "user_id", "group": "group_id", "partition": "partition_id", "qos": "queue_id"}
 
 #: The command that leaves out jobs.
 SELECT = "with swflow select --where"
@@ -39,7 +37,7 @@ def multifactor(priority: Priority, number_of: Callable[[str, str], int]) -> str
     priority_multifactor.c).
 
     ``priority`` has keys of `swflow.scheduling.options.PRIORITY`; a missing weight is 0. ``number_of`` returns the
-    number of a ``partition`` or ``qos``, given that word and the name.
+    number of a ``partition`` or ``qos``, given that word and the name; a negative number is that of no job.
 
     References
     ----------
@@ -67,8 +65,12 @@ def multifactor(priority: Priority, number_of: Callable[[str, str], int]) -> str
     }
     of_partition, of_qos = priority.get("partition_factors", {}), priority.get("qos_factors", {})
     for kind, column, points in (("partition", "partition_id", of_partition), ("qos", "queue_id", of_qos)):
-        each = [f"{points[name] / max(points.values())!r} * ({column} == {number_of(kind, name)})" for name in points]
-        factors[kind] = f"max({', '.join(each if len(each) > 1 else [*each, '0'])})"
+        numbers = {name: number_of(kind, name) for name in points}
+        largest = max(points.values(), default=0) or 1
+        each = [
+            f"{points[name] / largest!r} * ({column} == {number})" for name, number in numbers.items() if number >= 0
+        ]
+        factors[kind] = f"max({', '.join(each if len(each) > 1 else [*each, '0'])})" if each else "0"
     terms = [f"{priority.get(name)!r} * {factor}" for name, factor in factors.items() if priority.get(name)]
     if not terms:
         return "0"
@@ -76,47 +78,11 @@ def multifactor(priority: Priority, number_of: Callable[[str, str], int]) -> str
     return f"-max(1, {total} // 1)" if priority.get("whole_points") else f"-{total}"
 
 
-class Names:
-    """
-    The numbers of a workload's users, groups, partitions and QOS, by the names in its header.
-
-    Groups that only ``accounts`` names have the number -1: no job is theirs.
-    """
-
-    def __init__(self, workload: Workload, accounts: Collection[str] | None = None) -> None:
-        self.workload, self.accounts = workload, frozenset(accounts or ())
-        self._known: dict[str, dict[str, int]] = {}
-
-    def number_of(self, kind: str, name: str, where: str) -> int:
-        """Return the number of a name, or of a number as text; ``where`` names the option in errors."""
-        if kind not in self._known:
-            names = self.workload.header.names_of(_COLUMNS[kind])
-            self._known[kind] = {text: number for number, text in names.items()}
-        known = self._known[kind]
-        if name in known:
-            return known[name]
-        if name.isdecimal():
-            return int(name)
-        if kind == "group" and name in self.accounts:
-            return -1
-        listed = suggest(name, known) if known else "; it has no names, give the number"
-        raise SwflowError(f"{where}: {self.workload.name} has no {kind} {name!r}{listed}")
-
-    def name_of(self, kind: str, number: int) -> str:
-        """Return the name of a user or group, or its number as text."""
-        return self.workload.header.names_of(_COLUMNS[kind]).get(number, str(number))
-
-    def shown(self, kind: str, number: int) -> str:
-        """Return a number with its name, if it has one."""
-        name = self.workload.header.names_of(_COLUMNS[kind]).get(number)
-        return f"{name} ({number})" if name else str(number)
-
-
 def formula_of(order: Any, priority: Priority | None, names: Names) -> Any:
     """Return an order, with slurm-multifactor replaced by the formula of the scheduler's weights, if it has some."""
     if order != MULTIFACTOR or priority is None:
         return order
-    return multifactor(priority, lambda kind, name: names.number_of(kind, name, f"priority: {kind}_factors"))
+    return multifactor(priority, names.number_of)
 
 
 class _Accounts:
@@ -205,19 +171,13 @@ class _Accounts:
         """
         Return the share of each job's owner, of 1; an unknown owner counts as one with share 1.
 
-        Owners without jobs, of which a site has many, hold their shares, too; but not all of them can have no jobs.
+        Owners without jobs, of which a site has many, hold their shares, too.
         """
-        shares, absent, unknown = np.ones(self.numbers[kind].size), 0.0, []
+        shares, absent = np.ones(self.numbers[kind].size), 0.0
         for name, share in (given or {}).items():
-            try:
-                owned = self.numbers[kind] == self.names.number_of(kind, name, f"{kind}_shares")
-            except SwflowError as error:
-                unknown.append(error)
-                owned = np.zeros(0, bool)
-            shares[np.flatnonzero(owned)] = share
+            owned = self.numbers[kind] == self.names.number_of(kind, name)
+            shares[owned] = share
             absent += 0.0 if owned.any() else share
-        if given and len(unknown) == len(given):
-            raise unknown[0]
         total = shares.sum() + absent or 1.0
         return np.append(shares, 1.0)[rows] / total  # the last one is for unknown owners
 
@@ -266,7 +226,7 @@ class _Accounts:
         most = np.full((self.numbers[kind].size, len(LIMITS)), [of_all.get(what, UNLIMITED) for what in quantities])
         for name, own in of_kind.items():
             if isinstance(own, Mapping):
-                row = self.numbers[kind] == self.names.number_of(kind, name, f"limits: {kind}")
+                row = self.numbers[kind] == self.names.number_of(kind, name)
                 most[row] = [own.get(what, UNLIMITED) for what in quantities]
         return most
 
@@ -288,8 +248,8 @@ class _Accounts:
         cluster_of: dict[int, int] = {}
         for index, cluster in enumerate(clusters):
             for name in cluster["partition"]:
-                number = self.names.number_of("partition", name, "clusters: partition")
-                if cluster_of.setdefault(number, index) != index:
+                number = self.names.number_of("partition", name)
+                if number != NO_JOB and cluster_of.setdefault(number, index) != index:
                     raise SwflowError(f"clusters: partition: {name} is named by two clusters; name it once")
         column = _column(self.jobs, "partition")
         found = column.replace_strict(cluster_of, default=None, return_dtype=pl.Int64)
@@ -346,7 +306,8 @@ def ownership_of(
     SwflowError
         If the log does not record an owner that is needed, or a job needs more than its cluster or its limit.
     """
-    names = Names(workload, scheduler.accounts)
+    names = Names(workload)
+    names.require_some(scheduler.to_dict())
     formulas = [
         [formula_of(order, scheduler.priority, names) for order in (queue.order, queue.backfill_order)]
         for queue in scheduler.queues
@@ -370,5 +331,5 @@ def ownership_of(
 
 
 def _column(jobs: pl.DataFrame, kind: str) -> pl.Series:
-    name = _COLUMNS[kind]
+    name = COLUMNS[kind]
     return jobs[name] if name in jobs.columns else pl.Series([None] * jobs.height, dtype=pl.Int64())
