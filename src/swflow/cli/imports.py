@@ -119,7 +119,12 @@ def _site(
 
 
 @contextlib.contextmanager
-def as_log(path: Path, processors: int | None = None, sizes: Mapping[str, int] | None = None) -> Iterator[Path]:
+def as_log(
+    path: Path,
+    processors: int | None = None,
+    sizes: Mapping[str, int] | None = None,
+    join_preempted: bool = False,
+) -> Iterator[Path]:
     """Yield the path of a log; Slurm accounting data is first imported into a temporary folder."""
     from swflow.log.importers.sacct import import_sacct
     from swflow.log.recognise import is_accounting
@@ -130,7 +135,7 @@ def as_log(path: Path, processors: int | None = None, sizes: Mapping[str, int] |
     from swflow.log.importers.records import Site
     from swflow.workload.removals import describe
 
-    imported = import_sacct(str(path), Site(processors, partitions=dict(sizes or {})))
+    imported = import_sacct(str(path), Site(processors, partitions=dict(sizes or {})), join_preempted=join_preempted)
     entry = imported.history[0]
     say(
         f"{path}: {entry['kept']:,} jobs of {entry['read']:,} records of {entry['format']}; left out: "

@@ -3,7 +3,6 @@
 import json
 import shlex
 import sys
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -27,7 +26,6 @@ from swflow.cli.terminal import (
 )
 from swflow.errors import SwflowError
 from swflow.scheduling.options import Unchecked
-from swflow.values import mapping
 
 if TYPE_CHECKING:
     from swflow.studies.site_scheduler import SiteModel
@@ -107,10 +105,11 @@ def whatif(
 
     Options
     -------
-    scheduler: site (EASY in each partition of the log), site-sjf (the site with another policy), site-qos (QOS served
-        in the order of their recorded waits), 'site-mine: {limits: …}' (the site with other options), easy, fcfs …, or
-        'name: {order: sjf, backfill: easy}'; the first is the base (default: site). Repeatable.
-    config: Take the site from the scheduler site of this config (swflow import site, calibrate).
+    scheduler: site (EASY in each partition of the log, or that of --config), site-sjf (the site with another policy),
+        site-qos (QOS served in the order of their recorded waits), 'site-mine: {limits: …}' (the site with other
+        options), easy, fcfs …, or 'name: {order: sjf, backfill: easy}'; the first is the base (default: site).
+        Repeatable.
+    config: Take the machine and the scheduler of the site from this config (swflow import site, calibrate).
     processors: Also simulate another size: +20% (also of GPUs and memory), +64 or a number; cpu=+20% for a partition;
         repeatable.
     nodes: Also simulate more or fewer nodes with their processors, GPUs and memory: +2, -10%, or gpu=+2 for a
@@ -142,9 +141,7 @@ def whatif(
 
     for path in output or ():
         check_ending(path, ".html", ".json", ".csv", ".parquet")
-    site = _site_model(log, machine, partition, machine_resource)
-    if config is not None:
-        site = replace(site, options=_site_config(config, SITE)["schedulers"][SITE])
+    site = _site_model(log, machine, partition, machine_resource, config)
     schedulers: dict[str, Unchecked] = {}
     for text in scheduler or (SITE,):
         name, options = site.scheduler(text)
@@ -175,14 +172,22 @@ def whatif(
         say(f"{path}: written")
 
 
-def _site_model(log: Path, machine: int | None, partition: list[str] | None, resource: list[str] | None) -> "SiteModel":
-    """Return the site of a log with the sizes of the command line."""
+def _site_model(
+    log: Path,
+    machine: int | None,
+    partition: list[str] | None,
+    resource: list[str] | None,
+    config: Path | None = None,
+) -> "SiteModel":
+    """Return the site of a log with the sizes of the command line, or with those of a config."""
+    from swflow.studies.site_config import SiteConfig
     from swflow.studies.site_scheduler import SiteModel
     from swflow.workload.clean import open_workload
 
     sizes, resources = read_units(partition, "--partition"), read_units(resource, "--machine-resource")
-    with as_log(log, machine, sizes) as source:
-        return SiteModel.of(open_workload(source, machine), sizes, resources)
+    described = None if config is None else SiteConfig.read(config)
+    with as_log(log, machine, sizes, described is not None and described.joins_preempted) as source:
+        return SiteModel.of(open_workload(source, machine), sizes, resources, described)
 
 
 def _print_answer(question: Any) -> None:
@@ -237,11 +242,12 @@ def calibrate(
 
     from swflow.analysis import calibration
     from swflow.files.atomic import write_text
+    from swflow.studies.site_config import site_content
     from swflow.workload.clean import open_workload
 
     if output is not None:
         check_ending(output, ".yaml", ".yml")
-    content = _site_config(config, scheduler)
+    content = site_content(config, scheduler)
     with as_log(log, machine) as source:
         workload = open_workload(source, machine)
     found = calibration.calibrate(workload, content["schedulers"][scheduler], weeks, test_weeks)
@@ -267,17 +273,6 @@ def calibrate(
         options = json.loads(json.dumps(found.options, default=str))  # lists instead of tuples, texts instead of days
         content = {**content, "schedulers": {**content["schedulers"], scheduler: options}}
         write_text(output, yaml.safe_dump(content, sort_keys=False, width=120))
-
-
-def _site_config(config: Path, scheduler: str) -> dict[str, Any]:
-    """Read a config that has a scheduler of a name."""
-    from swflow.files.yaml import read_yaml
-
-    content = mapping(read_yaml(config), str(config), "a file that `swflow import site` wrote")
-    schedulers = content.get("schedulers")
-    if not isinstance(schedulers, dict) or not isinstance(schedulers.get(scheduler), dict):
-        raise SwflowError(f"{config}: schedulers: no {scheduler!r}; expected a file that `swflow import site` wrote")
-    return dict(content)
 
 
 @app.command("fidelity")

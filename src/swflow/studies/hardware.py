@@ -7,11 +7,13 @@ from typing import Any
 import polars as pl
 
 from swflow.errors import SwflowError, suggest
-from swflow.jobs.machine import MOST_PROCESSORS, Machine
+from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
 from swflow.log.site import PER_NODE, SITE, node_of, peaks_of
 from swflow.scheduling.options import Unchecked
+from swflow.scheduling.orders.fair_share import within_limits
 from swflow.scheduling.orders.names import Names
+from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.slurm.nodes import fits_on_nodes, processors_on, units_on, with_counts
 from swflow.studies.variants import Change, Variant
 
@@ -286,24 +288,10 @@ def _processor_limits(options: Unchecked, kind: str) -> dict[str, int]:
 def fitting(workload: Workload, options: Unchecked, machine: Machine) -> Iterator[pl.Expr]:
     """Yield which jobs are no wider than their machine, cluster or limit, and which find each resource."""
     yield _fits_in(workload, options, machine)
-    yield from _within_limits(workload, options)
+    yield pl.lit(within_limits(workload, Scheduler.of("whatif", options)))
     yield from _finds_resources(workload, options, machine)
     if options.get("nodes"):
         yield pl.lit(fits_on_nodes(workload, options["nodes"]))
-
-
-def _within_limits(workload: Workload, options: Unchecked) -> Iterator[pl.Expr]:
-    """Yield which jobs are no wider than the limit of processors of their user or group."""
-    parts = [options, *(options.get("clusters") or ())]
-    for kind, column in (("user", "user_id"), ("group", "group_id")):
-        for part in parts:
-            limits, named = (part.get("limits") or {}).get(kind) or {}, _processor_limits(part, kind)
-            most = pl.lit(limits.get("processors", MOST_PROCESSORS))
-            if named and column in workload.jobs.columns:
-                names = Names(workload)
-                numbers = {names.number_of(kind, name): size for name, size in named.items()}
-                most = pl.col(column).replace_strict(numbers, default=most, return_dtype=pl.Int64)
-            yield pl.col("processors") <= most
 
 
 def _finds_resources(workload: Workload, options: Unchecked, machine: Machine) -> Iterator[pl.Expr]:

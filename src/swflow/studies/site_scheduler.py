@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -25,6 +26,7 @@ from swflow.log.site import (
 from swflow.scheduling.named import KNOWN, read_scheduler
 from swflow.scheduling.options import LIMITED, LIMITS, Limits, Unchecked
 from swflow.scheduling.orders.vocabulary import LOG, MULTIFACTOR, OF_ACCOUNTS
+from swflow.studies.site_config import SiteConfig
 from swflow.workload.clean import guess_of, is_as_recorded
 
 #: Name of the scheduler that serves queues or QOS in the order of their recorded waits.
@@ -37,25 +39,36 @@ class SiteModel:
     What a log tells about its site.
 
     ``options`` are those of the scheduler that represents the site. ``guessed_resources`` are resources besides
-    processors whose units are the peak use, of one of several partitions by ``PARTITION:NAME``.
+    processors whose units are the peak use, of one of several partitions by ``PARTITION:NAME``. With a ``config``, the
+    options are its options, and ``remarks`` are sentences on what it and the log state differently.
     """
 
     workload: Workload
     partitions: Sequence[Partition] = ()
     options: Unchecked = field(default_factory=dict)
     guessed_resources: Mapping[str, int] = field(default_factory=dict)
+    config: Path | None = None
+    remarks: Sequence[str] = ()
 
     @classmethod
     def of(
-        cls, workload: Workload, sizes: Mapping[str, int] | None = None, resources: Mapping[str, int] | None = None
+        cls,
+        workload: Workload,
+        sizes: Mapping[str, int] | None = None,
+        resources: Mapping[str, int] | None = None,
+        config: SiteConfig | None = None,
     ) -> "SiteModel":
         """
         Describe the site of a workload.
 
         ``sizes`` maps a partition to its processors; default: the size that the log states, or else the peak use.
         ``resources`` are the units of resources besides processors, as in `swflow.log.site.with_resources`; default:
-        those of the workload's machine if partitions share it, or else the peak use.
+        those of the workload's machine if partitions share it, or else the peak use. A ``config`` describes the machine
+        and the scheduler.
         """
+        if config is not None:
+            workload = config.on_machine(workload)
+            sizes = {**config.sizes_of(workload), **(sizes or {})}
         header, jobs = workload.header, workload.jobs
         if not is_as_recorded(workload):  # the sizes and the waits do not belong to these jobs
             header = header.without(SIZES)
@@ -64,6 +77,9 @@ class SiteModel:
         own = {name: units for name, units in workload.machine.resources.items() if name in RESOURCES}
         found = described(partitions_of(jobs, header, sizes), jobs, stated, resources, own)
         partitions, options, units, guessed = found
+        if config is not None:
+            options, remarks = config.options_for(workload)
+            return cls(workload, partitions, options, {}, config.path, [*config.contradictions(workload), *remarks])
         return cls(workload, partitions, options, {name: units[name] for name in guessed})
 
     @cached_property
@@ -76,7 +92,8 @@ class SiteModel:
     @property
     def doubts(self) -> list[str]:
         """Sentences on stated sizes that are below the recorded use."""
-        return [doubt for partition in self.partitions for doubt in partition.doubts]
+        doubts = [] if self.config else [doubt for partition in self.partitions for doubt in partition.doubts]
+        return [*self.remarks, *doubts]
 
     def scheduler(self, text: str) -> tuple[str, Unchecked]:
         """

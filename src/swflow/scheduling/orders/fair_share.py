@@ -1,6 +1,6 @@
 """Job ownership: fair share, limits and partitions, from names in the options to numbers of a workload."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -199,26 +199,40 @@ class _Accounts:
             return None
         self.require(limits, "limits")
         tables = [np.full((1, len(LIMITS)), UNLIMITED)]
+        for kind, most, rows in self._tables(limits):
+            tables += [] if any(most is table for table in tables) else [most]
+            self._require_room(kind, most, rows, there)
+        return np.concatenate(tables)
+
+    def beyond(self, limits: Limits | None) -> np.ndarray:
+        """Return which jobs can never start, because one of their limits is smaller than what they need."""
+        found = np.zeros(self.jobs.height, np.bool_)
+        for _, most, rows in self._tables(limits or {}):
+            for column, needed, _ in self._needs():
+                found |= needed > np.append(most[:, column], UNLIMITED)[rows]
+        return found
+
+    def _tables(self, limits: Limits) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+        """Yield each kind of account with its limits, shape (accounts, 3), and the account of each job."""
         for kind in ("user", "group", "partition"):
-            tables.append(self._most(kind, limits.get(kind, {}), LIMITS))
-            self._require_room(kind, tables[-1], self.rows[kind], there)
+            yield kind, self._most(kind, limits.get(kind, {}), LIMITS), self.rows[kind]
         if self.arrays is not None:
             most = np.full((len(self.arrays[1]), len(LIMITS)), UNLIMITED)
             most[:, 0] = self.arrays[1]
-            tables.append(most)
+            yield "array", most, self.arrays[0]
         for name, rows in self.more.items():
             kind = name.removeprefix("user of ")
             most = self._most(kind, limits.get(kind, {}), LIMITS if name == kind else USER_LIMITS)
-            tables.append(most if name == kind else most[self.pairs[kind]])
-            self._require_room(name, tables[-1], rows, there)
+            yield name, most if name == kind else most[self.pairs[kind]], rows
         if self.above is not None:
             own = limits.get("group", {})
             named = [limit if isinstance(limit := own.get(name), Mapping) else {} for name in self.named]
             most = np.array([[limit.get(what, UNLIMITED) for what in LIMITS] for limit in named])
-            tables.append(most.reshape(-1, len(LIMITS))[: self.above.max(initial=-1) + 1])
+            most = most.reshape(-1, len(LIMITS))[: self.above.max(initial=-1) + 1]
             for rows in self.above.T:
-                self._require_room("group", tables[-1], rows, there)
-        return np.concatenate(tables)
+                yield "group", most, rows
+            if not self.above.shape[1]:
+                yield "group", most, np.full(self.jobs.height, -1)
 
     def _most(self, kind: str, of_kind: Mapping[str, int | Mapping[str, int]], quantities: Sequence[str]) -> np.ndarray:
         """Return the limits of each account of a kind, shape (accounts, 3): for all, and by name."""
@@ -232,8 +246,7 @@ class _Accounts:
 
     def _require_room(self, kind: str, most: np.ndarray, rows: np.ndarray, there: np.ndarray) -> None:
         """Raise an error if one of the jobs ``there`` needs more than the limit of its account allows."""
-        minutes = self.widths * np.maximum(self.planned // 60, 1).astype(np.int64)
-        for column, needed, what in ((1, self.widths, "processors"), (2, minutes, "processor-minutes")):
+        for column, needed, what in self._needs():
             allowed = np.append(most[:, column], UNLIMITED)[rows]
             wide = np.flatnonzero(there & (needed > allowed))
             if wide.size:
@@ -242,6 +255,11 @@ class _Accounts:
                     f"limits: {kind}: {wide.size:,} jobs can never start, the first is job {self.jobs['job_id'][job]} "
                     f"with {needed[job]:,} of {allowed[job]:,} {what}; raise the limit, or leave them out {SELECT}"
                 )
+
+    def _needs(self) -> list[tuple[int, np.ndarray, str]]:
+        """Return the columns of limits that a single job can exceed, with what each job needs."""
+        minutes = self.widths * np.maximum(self.planned // 60, 1).astype(np.int64)
+        return [(1, self.widths, "processors"), (2, minutes, "processor-minutes")]
 
     def clusters(self, clusters: Sequence[Cluster]) -> np.ndarray:
         """Return the index of each job's cluster, by its partition."""
@@ -277,6 +295,16 @@ def _pairs(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarra
     rows = np.full(first.size, -1)
     found, rows[known] = np.unique(np.column_stack([first, second])[known], axis=0, return_inverse=True)
     return rows, found[:, 0]
+
+
+def within_limits(workload: Workload, scheduler: Any) -> pl.Series:
+    """Return which jobs are no wider than the limits of all clusters that a scheduler has allow."""
+    jobs = workload.jobs
+    limits = [queue.limits for queue in scheduler.queues if queue.limits]
+    if not limits:
+        return pl.repeat(True, jobs.height, eager=True)
+    accounts = _Accounts(jobs, scheduler, Names(workload), None, jobs["estimate"].to_numpy())
+    return pl.Series(~np.any([accounts.beyond(one) for one in limits], axis=0))
 
 
 @dataclass(frozen=True)
