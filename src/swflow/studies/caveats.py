@@ -163,8 +163,8 @@ def _nodes_in_words(question: Question) -> list[str]:
     """Return the processors and resources of the nodes that variants add or remove."""
     found = {}
     for variant in question.variants:
-        if variant.nodes is not None and not variant.options.get("nodes"):  # which state their size
-            jobs, name = question.workload.jobs, variant.nodes.partition
+        for change in () if variant.options.get("nodes") else variant.nodes:  # nodes of options state their size
+            jobs, name = question.workload.jobs, change.partition
             numbers = [one.number for one in question.site.partitions if name in ("", one.name)]
             node = node_of(jobs.filter(pl.col("partition_id").is_in(numbers)) if name else jobs)
             units = listed([f"{units:,} {what}{' (MB)' * (what == 'memory')}" for what, units in node.items()])

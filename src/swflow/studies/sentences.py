@@ -11,7 +11,7 @@ from swflow.scheduling.options import Unchecked
 from swflow.scheduling.scheduler import LOG
 from swflow.studies.answer import TITLES, Question
 from swflow.studies.caveats import is_supported
-from swflow.studies.hardware import partitions_named
+from swflow.studies.hardware import changed_nodes, partitions_named
 from swflow.studies.variants import Change, Variant
 from swflow.studies.whatif import Row
 from swflow.studies.why import limits_in_words
@@ -62,7 +62,8 @@ def variant_in_words(question: Question, variant: Variant) -> str:
             and (found := percent(row))
         ]
         said += [f"{_capital(listed(others))}."] if others else []
-    said += [text for text in (_rare(question, variant, main), _left_alone(question, variant)) if text]
+    more = (achieved_in_words(question, variant), _rare(question, variant, main), _left_alone(question, variant))
+    said += [text for text in more if text]
     by_base = question.site.dropped_by(question.base.options)
     dropped = [one for one in question.site.dropped_by(variant.options) if one not in by_base]
     if dropped and variant.scheduler != question.base.scheduler:
@@ -82,7 +83,7 @@ def _capital(text: str) -> str:
 
 def _subject(question: Question, variant: Variant) -> str:
     """Return the changes of a variant as the beginning of a sentence."""
-    parts = [_amount_in_words(what, change) for what, change in variant.changes.items()]
+    parts = [_amount_in_words(what, change) for what, change in variant.changes]
     if variant.estimates is not None:
         exact = variant.estimates == 1
         parts.append("perfect estimates" if exact else f"estimates of {variant.estimates:g} times the run times")
@@ -101,19 +102,48 @@ def _amount_in_words(what: str, change: Change) -> str:
     Examples
     --------
     >>> from swflow.studies.variants import read_nodes, read_processors, read_resource
-    >>> _amount_in_words("nodes", read_nodes("gpu=+2"))
-    '2 more nodes in partition gpu'
-    >>> _amount_in_words("processors", read_processors("-25%"))
+    >>> _amount_in_words("nodes", *read_nodes("gpu=+1"))
+    '1 more node in partition gpu'
+    >>> _amount_in_words("processors", *read_processors("-25%"))
     '25 % fewer processors'
-    >>> _amount_in_words("resource", read_resource("gpus=512"))
+    >>> _amount_in_words("resource", *read_resource("gpus=512"))
     '512 gpus'
     """
     amount, name = change.amount, change.resource or what
     where = f" in partition {change.partition}" if change.partition else ""
     if amount.kind == "number":
         return f"{amount.value:,.0f} {name}{where}"
+    name = "node" if name == "nodes" and amount.kind == "difference" and abs(amount.value) == 1 else name
     size = f"{abs(100 * amount.value):g} %" if amount.kind == "share" else f"{abs(amount.value):,.0f}"
     return f"{size} {'more' if amount.value >= 0 else 'fewer'} {name}{where}"
+
+
+#: The largest difference between a requested and an achieved change that is not stated.
+_NEGLIGIBLE = 0.005
+
+
+def achieved_in_words(question: Question, variant: Variant) -> str:
+    """Return which nodes a change adds or removes, and the achieved change if it is not the one that was requested."""
+    said = []
+    groups = changed_nodes(variant, question.workload)
+    for group, count in groups:
+        units = "".join(f" and {size:,} {name}" for name, size in (group.get("resources") or {}).items())
+        served = partitions_named(group)
+        where = f" for {'+'.join(served)}" * bool(served)
+        size = f"{abs(count):,} node{'s' * (abs(count) > 1)} of {group['processors']:,} processors{units}{where}"
+        said.append(f"{size} {'are' if abs(count) > 1 else 'is'} {'added' if count > 0 else 'removed'}")
+    text = f"{_capital('; '.join(said))}." if said else ""
+    shares = [change for what, change in variant.changes if change.amount.kind == "share" and not change.resource]
+    if len(shares) != 1 or shares[0].partition:
+        if shares and variant.options.get("nodes") and not groups:
+            text = "No node is added or removed, because the requested share is less than half a node."
+        return text
+    before, after = (question.rows(one)["mean_wait_time"]["processors"] for one in (question.base, variant))
+    achieved, asked = after / before - 1, shares[0].amount.value
+    if abs(achieved - asked) <= _NEGLIGIBLE:
+        return text
+    change = f"{100 * achieved:+.2g} % instead of {100 * asked:+g} %"
+    return f"{text} In whole nodes, the processors change by {change}.".strip()
 
 
 def percent(row: Row) -> Percent | None:
@@ -162,8 +192,8 @@ def _rare(question: Question, variant: Variant, row: Row) -> str:
 
 def _left_alone(question: Question, variant: Variant) -> str:
     """Return the resources that a change of the processors does not change, and how to change them."""
-    change = variant.processors
-    if change is None or change.amount.kind == "share":
+    change = next((one for one in variant.processors if one.amount.kind != "share"), None)
+    if change is None:
         return ""
     names = question.site.resources
     clusters = variant.options.get("clusters") or ()

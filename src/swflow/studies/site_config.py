@@ -50,16 +50,17 @@ class SiteConfig:
         return found
 
     def options_for(self, workload: Workload) -> tuple[Unchecked, list[str]]:
-        """Return the options without those that need a missing column of the log, and sentences on what is left out."""
+        """Return the options without those that need a missing column of the log, and sentences on the omitted ones."""
         options, jobs = dict(self.options), workload.jobs
         lacking = [kind for kind, column in COLUMNS.items() if column not in jobs.columns or not jobs[column].count()]
         remarks = []
         for kind in lacking:
             changed = _without_kind(options, kind)
             if changed != options:
+                effects = f"{'nodes, ' * (kind == 'partition')}limits, priorities and preemption by {_WORDS[kind]}"
                 remarks.append(
-                    f"The log does not record the {_WORDS[kind]} of jobs, so {'nodes, ' * (kind == 'partition')}limits, "
-                    f"priorities and preemption by {_WORDS[kind]} are not simulated; add {_FIELDS[kind]} to sacct --format."
+                    f"The log does not record the {_WORDS[kind]} of jobs, so {effects} are not simulated; "
+                    f"add {_FIELDS[kind]} to sacct --format."
                 )
             options = changed
         options = self._without_absent(options, Names(workload))
