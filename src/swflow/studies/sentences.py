@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from swflow.analysis import verdicts
-from swflow.analysis.fidelity import Trust
+from swflow.analysis.fidelity import Trust, weaknesses_of
 from swflow.analysis.intervals import FEWEST_WEEKS
 from swflow.log.site import SITE
 from swflow.scheduling.options import Unchecked
@@ -50,8 +50,7 @@ def variant_in_words(question: Question, variant: Variant) -> str:
     rows = question.rows(variant)
     main = rows["mean_wait_time"]
     subject = _subject(question, variant)
-    is_doubtful = question.answer.trust is Trust.DIRECTIONS and variant == question.ranked[0]
-    doubt = "in a simulation that does not reproduce this site well, " * is_doubtful
+    doubt = _DOUBTS.get(question.answer.trust, "")
     said = [f"{subject}, {doubt}{_change_in_words(main)}"]
     for decided, word in DIRECTIONS.items():
         others = [
@@ -72,6 +71,12 @@ def variant_in_words(question: Question, variant: Variant) -> str:
         said.append(f"{text}; {other} does." if is_supported(question.site, other) else f"{text}.")
     return " ".join(said)
 
+
+#: What limits the trust in each sentence.
+_DOUBTS = {
+    Trust.DIRECTIONS: "in a simulation that does not reproduce this site well, ",
+    Trust.PERCENTAGES: "in a simulation that reproduces this site roughly, ",
+}
 
 #: The direction of a decided change of a slowdown.
 _SIZES = {verdicts.BETTER: "smaller", verdicts.WORSE: "larger"}
@@ -216,11 +221,15 @@ def fidelity_in_words(question: Question) -> str:
         return f"The log records no waits, so it is unknown how well {name} reproduces the site."
     simulated, recorded = found["simulated_mean_wait_time"] or 0.0, found["recorded_mean_wait_time"] or 0.0
     unit = unit_of(simulated, recorded)
+    weaknesses = weaknesses_of(found, question.answer.parts)
+    weak = f" It differs most in {listed(weaknesses)}." if weaknesses else ""
+    start_delay = found.get("start_delay") or 0.0
+    delay = f"; waits up to the start delay of {start_delay:.0f} s count as equal" * (start_delay > 1)
     return (
         f"Under {name}, the simulated mean wait is {unit.of(simulated)}; the recorded one is {unit.of(recorded)}. "
-        f"{_TRUST[question.answer.trust]} {100 * (found['started_alike'] or 0.0):.0f} % of the jobs start within a "
-        "minute of the recorded start, and the Kolmogorov-Smirnov distance between simulated and recorded waits is "
-        f"{found['wait_distance'] or 0.0:.2f} (0: identical)."
+        f"{_TRUST[question.answer.trust]}{weak} {100 * (found['started_alike'] or 0.0):.0f} % of the jobs start within "
+        "a minute of the recorded start, and the Kolmogorov-Smirnov distance between simulated and recorded waits is "
+        f"{found['wait_distance'] or 0.0:.2f} (0: identical{delay})."
     )
 
 
