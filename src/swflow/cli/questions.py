@@ -159,7 +159,8 @@ def whatif(
     doubts = say_doubts(site.workload)
     groups = [*(["partition"] if len(site.partitions) > 1 else []), *(by or ())]
     answer = ask(site.workload, chosen, by=groups, reasons=why, progress=partial(tracked, "whatif"))
-    question = Question(site, chosen, answer, str(log), doubts)
+    settings = _settings(config, machine, partition, machine_resource)
+    question = Question(site, chosen, answer, str(log), doubts, settings)
     if as_json:
         finish_progress()
         typer.echo(json_of(question))
@@ -170,6 +171,15 @@ def whatif(
         digest = file_digest(log) if path.suffix == ".html" else ""
         write_answer(question, path, study=study, command=command, digest=digest)
         say(f"{path}: written")
+
+
+def _settings(config: Path | None, machine: int | None, partition: list[str] | None, resource: list[str] | None) -> str:
+    """Return the options of a command that describe the site."""
+    words = [] if config is None else ["--config", str(config)]
+    words += [] if machine is None else ["--machine-processors", str(machine)]
+    words += [word for text in partition or () for word in ("--partition", text)]
+    words += [word for text in resource or () for word in ("--machine-resource", text)]
+    return shlex.join(words)
 
 
 def _site_model(
@@ -279,6 +289,7 @@ def calibrate(
 def compare_with_record(
     log: AnyLog,
     scheduler: list[str] | None = None,
+    config: Path | None = None,
     machine: MachineSize = None,
     partition: PartitionSizes = None,
     machine_resource: MachineResources = None,
@@ -298,6 +309,7 @@ def compare_with_record(
     -------
     scheduler: site, site-conservative …, easy, fcfs, sjf …, or 'name: {order: sjf, backfill: easy}' (default: fcfs,
         easy, conservative, also in the partitions of the log). Repeatable.
+    config: Take the machine and the scheduler of the site from this config (swflow import site, calibrate).
     """
     from swflow.analysis.fidelity import MEASURES, fidelity
     from swflow.log.site import SITE
@@ -307,10 +319,12 @@ def compare_with_record(
     from swflow.studies.variants import variants
     from swflow.studies.whatif import applied, supported
 
-    site = _site_model(log, machine, partition, machine_resource)
+    site = _site_model(log, machine, partition, machine_resource, config)
     workload = site.workload
     names = ["fcfs", "easy", "conservative"]
-    if len(site.partitions) > 1 or site.resources:
+    if config is not None:
+        names = [SITE]
+    elif len(site.partitions) > 1 or site.resources:
         names += [SITE, f"{SITE}-fcfs", f"{SITE}-conservative"]
     names += [SITE_QOS] * (site.priorities is not None)
     asked = variants(dict(site.scheduler(text) for text in scheduler or names))

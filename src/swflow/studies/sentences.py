@@ -243,15 +243,49 @@ _TRUST = {
 
 # -- schedulers as text
 
+#: The options that the text of a scheduler always has.
+_ALWAYS: Unchecked = {"order": "fcfs", "backfill": "none"}
+
 
 def schedulers_in_words(question: Question) -> list[str]:
-    """Return a line per scheduler with its options, such as ``easy: order fcfs, backfill easy``."""
-    return [f"{name}: {options_in_words(options)}" for name, options in question.schedulers.items()]
-
-
-def options_in_words(options: Unchecked) -> str:
     """
-    Return a scheduler's options as text; order and backfilling are always named.
+    Return a line per scheduler with its options, such as ``easy: order fcfs, backfill easy``.
+
+    A scheduler that has most options of the base is described by those in which it differs.
+    """
+    base = question.base.options
+    found = []
+    for name, options in question.schedulers.items():
+        different = {key: value for key, value in options.items() if base.get(key) != value}
+        dropped = [key for key in base if key not in options]
+        if options is base or len(different) + len(dropped) > len(options) / 2:
+            found.append(f"{name}: {options_in_words(options)}")
+            continue
+        own = _changed_in(base, different)
+        said = [options_in_words(own, {})] if own else []
+        said += [f"without {', '.join(key.replace('_', ' ') for key in dropped)}"] if dropped else []
+        found.append(f"{name}: as {question.base.name}, but {', '.join(said)}")
+    return found
+
+
+def _changed_in(base: Unchecked, options: Unchecked) -> dict[str, Any]:
+    """Return the entries of a mapping that differ from those of a base, at every depth."""
+    found: dict[str, Any] = {}
+    for key, value in options.items():
+        before = base.get(key)
+        if before != value:
+            is_nested = isinstance(before, Mapping) and isinstance(value, Mapping)
+            found[key] = _changed_in(before or {}, value) if is_nested else value
+    return found
+
+
+#: Named users or accounts, and groups of nodes, that the text of options has; more of them are counted.
+_MOST_NAMED, _MOST_NODES = 3, 6
+
+
+def options_in_words(options: Unchecked, defaults: Unchecked = _ALWAYS) -> str:
+    """
+    Return a scheduler's options as text; order and backfilling are always named. Accounts and their users are counted.
 
     Examples
     --------
@@ -267,7 +301,8 @@ def options_in_words(options: Unchecked) -> str:
     """
     if options.get("order") == LOG:
         return "the recorded schedule"
-    shown = {"order": "fcfs", "backfill": "none"} | dict(options)
+    shown = dict(defaults) | dict(options)
+    accounts = shown.pop("accounts", None) or {}
     clusters, nodes = shown.pop("clusters", None) or (), shown.pop("nodes", None) or ()
     if clusters and shown.get("dispatch") == "partition":
         del shown["dispatch"]
@@ -275,6 +310,9 @@ def options_in_words(options: Unchecked) -> str:
     limits = _limits_in_words(shown.pop("limits", None))
     parts = [f"{name.replace('_', ' ')} {_value_in_words(value)}" for name, value in shown.items() if value is not None]
     parts += [f"resources {resources}"] if resources else []
+    if accounts:
+        users = {user for one in accounts.values() for user in one.get("users") or ()}
+        parts.append(f"{len(accounts):,} accounts with {len(users):,} users")
     parts += limits
     sizes = [f"{'+'.join(partitions_named(one))} {one['processors']:,}".strip() for one in clusters]
     if sizes:
@@ -284,8 +322,9 @@ def options_in_words(options: Unchecked) -> str:
         f"{' and ' * bool(one.get('resources'))}{_units_in_words(one.get('resources'))}"
         f"{' with ' * bool(one.get('features'))}{'+'.join(one.get('features', ()))}"
         f"{' for ' * bool(partitions_named(one))}{'+'.join(partitions_named(one))}"
-        for one in nodes
+        for one in nodes[:_MOST_NODES]
     ]
+    parts += [f"{len(nodes) - _MOST_NODES:,} more groups of nodes"] if len(nodes) > _MOST_NODES else []
     for one in clusters:
         units = _units_in_words(one.get("resources"))
         parts += [f"{'+'.join(partitions_named(one)) or 'a cluster'} has {units}"] if units else []
@@ -301,7 +340,12 @@ def _value_in_words(value: Any) -> str:
 def _limits_in_words(limits: Mapping[str, Unchecked] | None) -> list[str]:
     found = []
     for kind, of_kind in (limits or {}).items():
+        named = [name for name, limit in of_kind.items() if isinstance(limit, Mapping)]
+        if len(named) > _MOST_NAMED:
+            found.append(f"limits of {len(named):,} named {kind}{'s' * (kind != 'qos')}")
         for name, limit in of_kind.items():
+            if name in named and len(named) > _MOST_NAMED:
+                continue
             if isinstance(limit, Mapping):
                 found += [f"at most {most:,} {what.replace('_', ' ')} in {kind} {name}" for what, most in limit.items()]
             else:
