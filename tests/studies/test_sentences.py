@@ -16,7 +16,7 @@ def test_schedulers_are_described_by_what_differs_without_names_of_users():
     limits = {"user": {name: {"jobs": 2} for name in users}}
     base = {
         "order": "slurm-multifactor", "backfill": "slurm", "priority": {"fair_share": 5, "fair_share_of": "fair-tree"},
-        "accounts": {"bio": {"users": users}}, "limits": limits, 
+        "accounts": {"bio": {"users": users}}, "limits": limits,
         "nodes": [{"count": 1, "processors": 4 + number} for number in range(9)],
     }  # fmt: skip
     found = options_in_words(base)

@@ -3,8 +3,14 @@
 from pathlib import Path
 
 import pytest
+import yaml
 
 from helpers.cli import call
+from swflow.log.catalogue import load_catalogue
+from swflow.scheduling.scheduler import Scheduler
+from swflow.scheduling.simulate import simulate
+from swflow.studies.plan import plan_studies
+from swflow.workload.clean import open_workload
 
 CONF = """\
 ClusterName=hal
@@ -104,3 +110,18 @@ def test_a_log_with_fewer_columns_is_simulated_without_what_needs_them(folder, c
     text = " ".join(capfd.readouterr().out.split())
     for word in ("account", "partition", "QOS"):
         assert f"The log does not record the {word} of jobs" in text
+
+
+def test_a_project_of_a_site_asks_questions_about_it(folder, capfd):
+    assert call("init", "cluster", "--log", "sacct.txt", "--site", "site.yaml") == 0
+    assert "1 jobs are left out: they need more than site.yaml has" in capfd.readouterr().err
+    config = yaml.safe_load((folder / "cluster/config/config.yaml").read_text())
+    catalogue = load_catalogue([folder / "cluster" / path for path in config["catalogue"]])
+    plan = plan_studies(config, catalogue)
+    assert plan.runs["sacct"] == ["log", "site", "site-sjf"]
+    assert plan.whatifs == {("nodes", "sacct"): {"schedulers": ["site", "site-sjf"], "nodes": ["+10%"]}}
+    log = open_workload(folder / "cluster/config/imported.parquet", catalogue["sacct"].processors)
+    for name, options in config["schedulers"].items():
+        assert simulate(log, Scheduler.of(name, options)).height == 39
+    assert call("init", "other", "--site", "site.yaml") == 1
+    assert "--site: no log; expected --log" in capfd.readouterr().err
