@@ -1,5 +1,7 @@
 """Names of users, groups, partitions and QOS that a scheduler states and a log does not have."""
 
+import random
+
 import polars as pl
 import pytest
 
@@ -80,3 +82,44 @@ def test_a_factor_of_no_job_orders_like_no_factor(log):
     narrow = Workload(JOBS, Machine.of(1), "mine", log.header)
     starts = simulate(narrow, Scheduler.of("site", factors)).sort("job_id")["start_time"].to_list()
     assert starts == [10, 20, 30, 0]
+
+
+def starts(log: Workload, **options: object) -> list[float]:
+    return simulate(log, Scheduler(**options)).sort("job_id")["start_time"].to_list()
+
+
+def test_limits_of_a_user_in_a_group_hold_only_there(log):
+    two = Workload(JOBS.with_columns(group_id=pl.Series([1, 2, 1, 1])), Machine.of(4), "mine", Header(GROUPS))
+    bio = {"group": {"bio": {"users": {"bo": {"jobs": 1}, "ghost": {"jobs": 1}}}}}
+    assert starts(two, limits=bio) == [0, 0, 0, 10]
+    both = {"group": {"bio": {"users": {"ada": {"jobs": 1}}}, "chem": {"users": {"ada": {"jobs": 1}}}}}
+    assert starts(two, limits=both) == [0, 0, 0, 0]
+    assert starts(two, limits={"user": {"ada": {"jobs": 1}}}) == [0, 10, 0, 0]
+    with pytest.raises(SwflowError, match="limits: user in group: 1 jobs can never start, the first is job 2"):
+        starts(two, limits={"group": {"chem": {"users": {"ada": {"jobs": 0}}}}})
+
+
+GROUPS = NAMES | {"Group": ["1 bio", "2 chem"]}
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("backfill", ["easy", "slurm"])
+def test_users_of_one_group_have_the_same_limits_by_either_name(seed, backfill):
+    rng = random.Random(seed)
+    count = 30
+    users = [rng.choice((1, 2)) for _ in range(count)]
+    run_times = [float(rng.randint(1, 50)) for _ in range(count)]
+    table = pl.DataFrame({
+        "job_id": range(count), "submit_time": sorted(float(rng.randint(0, 200)) for _ in range(count)),
+        "run_time": run_times, "estimate": [60 * time for time in run_times],
+        "processors": [rng.randint(1, 3) for _ in range(count)], "user_id": users, "group_id": users,
+    })  # fmt: skip
+    log = Workload(table, Machine.of(8), "mine", Header(GROUPS))
+    kinds = {"jobs": (1, 3), "processors": (3, 5), "processor_minutes": (150, 300)}
+    own = {}
+    for name in ("ada", "bo"):
+        what = rng.choice(list(kinds))
+        own[name] = {what: rng.choice(kinds[what])}
+    groups = {group: {"users": {name: own[name]}} for name, group in (("ada", "bio"), ("bo", "chem"))}
+    by_user = starts(log, limits={"user": own}, backfill=backfill)
+    assert starts(log, limits={"group": groups}, backfill=backfill) == by_user

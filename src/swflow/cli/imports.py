@@ -268,6 +268,9 @@ def import_site(
     reservations: Path | None = None,
     usage: Path | None = None,
     nodes: Path | None = None,
+    events: Path | None = None,
+    timezone: str | None = None,
+    slurm_version: str | None = None,
 ) -> None:
     """
     Read the configuration of a Slurm site as a scheduler, which you can edit.
@@ -285,16 +288,20 @@ def import_site(
     qos: The output of `sacctmgr show qos -P`.
     associations: The output of `sacctmgr show assoc -P
         format=Account,ParentName,User,Share,MaxJobs,GrpJobs,GrpTRES,GrpTRESRunMins`.
-    reservations: The output of `scontrol show res`.
+    reservations: The output of `scontrol show res`, or with past ones that of `sacctmgr show reservation -P`.
     usage: The output of `sshare -a -l -P` when the log begins: the usage with which fair share begins (default: 0).
     nodes: The output of `scontrol show node`: sizes that slurm.conf does not state, and dynamic nodes.
+    events: The output of `sacctmgr show event -P`: times at which nodes were down or drained.
+    timezone: The time zone of reservations and events, such as Europe/Stockholm (default: that of the log).
+    slurm_version: The version of Slurm, such as 22.05, for the defaults of slurm.conf (default: the newest).
     """
     from swflow.files.atomic import write_text
     from swflow.sites.slurm_site import read_site, site_yaml
 
     check_ending(output, ".yaml", ".yml")
     tables = {"qos": qos, "associations": associations, "reservations": reservations, "usage": usage, "nodes": nodes}
-    site = read_site(conf, **tables)
+    tables |= {"events": events}
+    site = read_site(conf, **tables, time_zone=timezone, version=slurm_version)
     write_text(output, site_yaml(site, [path for path in (conf, *tables.values()) if path]))
     left_out = [note for note in site.notes if note.treatment and note.treatment.simulated != "yes"]
     print_table(

@@ -347,7 +347,12 @@ def _limits_in_words(limits: Mapping[str, Unchecked] | None) -> list[str]:
             if name in named and len(named) > _MOST_NAMED:
                 continue
             if isinstance(limit, Mapping):
-                found += [f"at most {most:,} {what.replace('_', ' ')} in {kind} {name}" for what, most in limit.items()]
+                found += [
+                    f"limits of {len(most):,} users in {kind} {name}"
+                    if isinstance(most, Mapping)
+                    else f"at most {most:,} {what.replace('_', ' ')} in {kind} {name}"
+                    for what, most in limit.items()
+                ]
             else:
                 found.append(f"at most {limit:,} {name.replace('_', ' ')} of each {kind}")
     return found

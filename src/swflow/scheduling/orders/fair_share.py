@@ -10,7 +10,7 @@ import polars as pl
 from swflow.errors import SwflowError
 from swflow.jobs.table import Workload
 from swflow.scheduling.option_checks import accounts_above
-from swflow.scheduling.options import LIMITS, USER_LIMITS, WITH_USER_LIMITS, Account, Cluster, Limits, Priority
+from swflow.scheduling.options import LIMITS, USER_LIMITS, USERS, WITH_USER_LIMITS, Account, Cluster, Limits, Priority
 from swflow.scheduling.orders.keys import mentioned
 from swflow.scheduling.orders.names import COLUMNS, NO_JOB, Names
 from swflow.scheduling.orders.vocabulary import MULTIFACTOR, OF_ACCOUNTS, OF_TREE
@@ -112,6 +112,8 @@ class _Accounts:
         for kind in WITH_USER_LIMITS:
             if any(_named_limits(one.get(kind, {}), USER_LIMITS) for one in limits):
                 self.more[f"user of {kind}"], self.pairs[kind] = _pairs(rows[kind], rows["user"])
+        if any(_users_in(one) for one in limits):
+            self.more[_ASSOCIATION], self.pairs[_ASSOCIATION] = _pairs(rows["group"], rows["user"])
         self.rows = rows
         self.named = sorted({name for one in limits for name in one.get("group", {}) if name not in LIMITS})
         self.above = self._above(scheduler.accounts) if scheduler.accounts else None
@@ -221,6 +223,9 @@ class _Accounts:
             most[:, 0] = self.arrays[1]
             yield "array", most, self.arrays[0]
         for name, rows in self.more.items():
+            if name == _ASSOCIATION:
+                yield name, self._most_of_associations(limits), rows
+                continue
             kind = name.removeprefix("user of ")
             most = self._most(kind, limits.get(kind, {}), LIMITS if name == kind else USER_LIMITS)
             yield name, most if name == kind else most[self.pairs[kind]], rows
@@ -244,6 +249,19 @@ class _Accounts:
                 most[row] = [own.get(what, UNLIMITED) for what in quantities]
         return most
 
+    def _most_of_associations(self, limits: Limits) -> np.ndarray:
+        """Return the limits of each user in a group, shape (associations, 3)."""
+        most = np.full((self.pairs[_ASSOCIATION].size, len(LIMITS)), UNLIMITED)
+        first = self.more[_ASSOCIATION]
+        users = np.full(most.shape[0], -1)
+        users[first[first >= 0]] = self.rows["user"][first >= 0]
+        groups = self.numbers["group"][self.pairs[_ASSOCIATION]]
+        people = self.numbers["user"][users]
+        for (group, user), own in _users_in(limits).items():
+            is_own = (groups == self.names.number_of("group", group)) & (people == self.names.number_of("user", user))
+            most[is_own] = [own.get(what, UNLIMITED) for what in LIMITS]
+        return most
+
     def _require_room(self, kind: str, most: np.ndarray, rows: np.ndarray, there: np.ndarray) -> None:
         """Raise an error if one of the jobs ``there`` needs more than the limit of its account allows."""
         for column, needed, what in self._needs():
@@ -259,7 +277,11 @@ class _Accounts:
     def _needs(self) -> list[tuple[int, np.ndarray, str]]:
         """Return the columns of limits that a single job can exceed, with what each job needs."""
         minutes = self.widths * np.maximum(self.planned // 60, 1).astype(np.int64)
-        return [(1, self.widths, "processors"), (2, minutes, "processor-minutes")]
+        return [
+            (0, np.ones_like(self.widths), "jobs"),
+            (1, self.widths, "processors"),
+            (2, minutes, "processor-minutes"),
+        ]
 
     def clusters(self, clusters: Sequence[Cluster]) -> np.ndarray:
         """Return the index of each job's cluster, by its partition."""
@@ -281,6 +303,19 @@ class _Accounts:
                 f"is job {self.jobs['job_id'][job]} with {what}; name it in clusters, or leave these jobs out {SELECT}"
             )
         return found.to_numpy()
+
+
+#: The account of a user in a group.
+_ASSOCIATION = "user in group"
+
+
+def _users_in(limits: Limits) -> dict[tuple[str, str], Mapping[str, int]]:
+    """Return the limits of named users in groups, by the names of both."""
+    return {
+        (group, user): own
+        for group, limit in limits.get("group", {}).items()
+        for user, own in (limit.get(USERS, {}) if isinstance(limit, Mapping) else {}).items()  # type: ignore[union-attr]
+    }
 
 
 def _named_limits(of_kind: Mapping[str, int | Mapping[str, int]], quantities: Sequence[str]) -> bool:

@@ -123,6 +123,8 @@ def _mentions(options: Unchecked) -> Iterator[tuple[str, Iterable[Any]]]:
     for part in parts:
         for kind, limits in (part.get("limits") or {}).items():
             yield kind, (name for name, limit in limits.items() if isinstance(limit, Mapping))
+            for limit in limits.values() if kind == "group" else ():
+                yield "user", (limit.get("users") or ()) if isinstance(limit, Mapping) else ()
     for part in (*(options.get("clusters") or ()), *(options.get("nodes") or ())):
         names = part.get("partition")
         yield "partition", names if isinstance(names, list | tuple) else [] if names is None else [names]
