@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from helpers.cli import call
+from swflow.files.yaml import with_comments
 from swflow.log.catalogue import load_catalogue
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
@@ -125,3 +126,13 @@ def test_a_project_of_a_site_asks_questions_about_it(folder, capfd):
         assert simulate(log, Scheduler.of(name, options)).height == 39
     assert call("init", "other", "--site", "site.yaml") == 1
     assert "--site: no log; expected --log" in capfd.readouterr().err
+
+
+def test_comments_of_a_config_stay_where_their_lines_do():
+    head = "# The site.\nschedulers:\n  site: # mine\n    # in seconds\n    half_life: 5\n"
+    text = f"{head}    order: sjf  # quick\n# no x=1 '#'\n"
+    found = with_comments("schedulers:\n  site:\n    half_life: 5\n    order: fcfs\n    limits: {}\n", text)
+    assert found == f"{head}    order: fcfs\n    limits: {{}}\n# quick\n# no x=1 '#'\n"
+    assert yaml.safe_load(found)["schedulers"]["site"]["order"] == "fcfs"
+    quoted = "a: 'x # y' # z\nb: p#q\n"
+    assert with_comments("a: 'x # y'\nb: p#q\n", quoted) == quoted

@@ -252,15 +252,20 @@ def calibrate(
 
     from swflow.analysis import calibration
     from swflow.files.atomic import write_text
-    from swflow.studies.site_config import site_content
+    from swflow.files.yaml import with_comments
+    from swflow.studies.site_config import SiteConfig, site_content
     from swflow.workload.clean import open_workload
 
     if output is not None:
         check_ending(output, ".yaml", ".yml")
     content = site_content(config, scheduler)
-    with as_log(log, machine) as source:
-        workload = open_workload(source, machine)
-    found = calibration.calibrate(workload, content["schedulers"][scheduler], weeks, test_weeks)
+    site = SiteConfig.read(config, scheduler)
+    with as_log(log, machine, None, site.joins_preempted) as source:
+        workload = site.on_machine(open_workload(source, machine))
+    options, remarks = site.options_for(workload)
+    for text in [*site.contradictions(workload), *remarks]:
+        say(text)
+    found = calibration.calibrate(workload, options, weeks, test_weeks)
     say_removed(workload)
     rows = [(name, f"{value:g}", calibration.PARAMETERS[name].meaning) for name, value in found.values.items()]
     print_table(["parameter", "value", "meaning"], rows)
@@ -278,11 +283,16 @@ def calibrate(
             for kind, name, one, two in parts
         ],
     )  # fmt: skip
+    print_lines([str(found)])
     say(f"{log}: {found.tried} simulations of {weeks} weeks; measured on the {test_weeks} weeks after them")
+    if found.left_out:
+        say(f"{log}: {found.left_out:,} jobs are left out: they never start on this machine or under its limits")
     if output is not None:
-        options = json.loads(json.dumps(found.options, default=str))  # lists instead of tuples, texts instead of days
+        fitted = {key: value for key, value in found.options.items() if options.get(key) != value}
+        options = json.loads(json.dumps({**site.options, **fitted}, default=str))  # lists and texts, no tuples and days
         content = {**content, "schedulers": {**content["schedulers"], scheduler: options}}
-        write_text(output, yaml.safe_dump(content, sort_keys=False, width=120))
+        text = yaml.safe_dump(content, sort_keys=False, width=120)
+        write_text(output, with_comments(text, config.read_text(encoding="utf-8")))
 
 
 @app.command("fidelity")
