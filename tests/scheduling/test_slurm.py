@@ -542,7 +542,7 @@ def test_queues_with_preemption_have_the_schedule_of_the_slow_simulator():
 def test_a_formula_that_equals_the_order_of_submission_preempts_the_same_jobs_under_limits():
     """A preemption ends a job, so that another one of its user is below a limit again."""
     preempted = 0
-    for seed in range(150):
+    for seed in range(40):
         rng = random.Random(f"preemption with limits {seed}")
         users, count = rng.randint(1, 3), rng.randint(20, 60)
         runs = [float(rng.randint(100, 900)) for _ in range(count)]
@@ -563,7 +563,7 @@ def test_a_formula_that_equals_the_order_of_submission_preempts_the_same_jobs_un
         found = [simulate(log, Scheduler(order=order, **options)) for order in ("job_id", "job_id + 0 * wait")]
         assert found[0].equals(found[1]), seed
         preempted += found[0]["preemptions"].sum()
-    assert preempted > 60
+    assert preempted > 20
 
 
 def test_jobs_that_have_ended_are_not_preempted():

@@ -31,7 +31,7 @@ PartitionName=gpu Nodes=g[1-2]
 PartitionName=debug Nodes=ALL
 """
 
-QOS = "Name|Priority|GrpTRES|MaxJobsPU|Preempt\nnormal|0|||\nhigh|5|cpu=8|3|normal\nsupporters|9|||normal\n"
+QOS = "Name|Priority|GrpTRES|MaxJobsPU|Preempt\nnormal|0|||\nhigh|5|cpu=8,gres/gpu=2|3|normal\nsupporters|9|||normal\n"
 
 ASSOC = """\
 Account|ParentName|User|Share|MaxJobs|GrpJobs|GrpTRES
@@ -81,6 +81,7 @@ def test_three_commands_answer_without_an_edit(folder, capfd, log):
     text = " ".join(out.split())
     assert "have no effect: user bob; group chem; 2 partitions (debug, gpu); QOS supporters." in text
     assert "The log records no gpus of jobs" in text
+    assert "not simulated (QOS high: grptres gres/gpu=2)" in text
     assert "1 of 40 jobs do not fit" in text
 
 

@@ -77,6 +77,23 @@ def _association_limits(members: Sequence[Row]) -> dict[str, dict[str, Any]]:
     return {"user": users, "group": groups}
 
 
+#: The columns of limits of running jobs, of which only CPUs are simulated, and those of accounts in a QOS.
+_RESOURCES, _OF_ACCOUNTS = ("grptres", "maxtrespu", "grptresrunmins"), ("maxtrespa", "maxjobspa")
+
+
+def not_simulated(levels: Sequence[Row], members: Sequence[Row]) -> list[str]:
+    """Return the limits that can make running jobs wait and are not simulated, such as ``QOS long: MaxTRESPU …``."""
+    found = []
+    for kind, rows in (("QOS", levels), ("account", members)):
+        for row in rows:
+            name = " ".join(filter(None, (row.text("name") or row.text("account").strip(), row.text("user"))))
+            for column in _RESOURCES:
+                others = [f"{what}={most}" for what, most in row.tres(column).items() if what not in ("cpu", "billing")]
+                found += [f"{kind} {name}: {column} {','.join(others)}"] if others else []
+            found += [f"{kind} {name}: {column} {row.text(column)}" for column in _OF_ACCOUNTS if row.text(column)]
+    return found
+
+
 def _stated(limits: Mapping[str, int | None]) -> dict[str, int]:
     return {name: most for name, most in limits.items() if most is not None}
 

@@ -18,7 +18,7 @@ from swflow.log.site import SITE
 from swflow.scheduling.options import SCHEDULER_PARAMETERS
 from swflow.sites.conf import Node, SlurmConf, SlurmPartition, counted, read_slurm_conf
 from swflow.sites.defaults import with_defaults
-from swflow.sites.limits import accounts_of, limits_of, run_minutes, without_empty
+from swflow.sites.limits import accounts_of, limits_of, not_simulated, run_minutes, without_empty
 from swflow.sites.lines import Value
 from swflow.sites.tables import Row, read_table
 from swflow.sites.windows import read_events, read_windows, unavailable
@@ -60,7 +60,7 @@ class SlurmSite:
     A site: its processors and nodes, the options of its scheduler, and a note on each option that was read.
 
     ``cluster`` is its name, empty if slurm.conf does not state it; ``ignored`` are sentences on nodes, partitions and
-    sizes that were not used.
+    sizes that were not used, and ``limits`` those that are not simulated.
     """
 
     processors: int
@@ -69,6 +69,7 @@ class SlurmSite:
     notes: Sequence[Note]
     cluster: str = ""
     ignored: Sequence[str] = ()
+    limits: Sequence[str] = ()
 
 
 @cache
@@ -131,7 +132,8 @@ def read_site(
     processors = sum(slurm.nodes[name].cpus for name in serving)
     ignored = [*slurm.ignored, *_memory_in_words(slurm, serving)]
     cluster = slurm.text("ClusterName")
-    return SlurmSite(processors, len(serving), without_empty(options), notes, cluster, ignored)
+    limits = not_simulated(*limiting)
+    return SlurmSite(processors, len(serving), without_empty(options), notes, cluster, ignored, limits)
 
 
 def _order(slurm: SlurmConf, levels: Sequence[Row], has_minutes: bool) -> dict[str, Any]:
@@ -376,15 +378,19 @@ def _window_note(window: Row, nodes: Sequence[int]) -> Note:
     return Note(name, text, str(window.place), treatment)
 
 
+def _about(site: SlurmSite) -> dict[str, Any]:
+    """Return what a config says about a site besides its scheduler."""
+    about = {"cluster": site.cluster, "processors": site.processors, "limits_not_simulated": list(site.limits)}
+    return without_empty(about)
+
+
 def site_yaml(site: SlurmSite, sources: Sequence[str | Path]) -> str:
     """Return the site as a config that a person can edit: scheduler `site`, then the notes as comments."""
     lines = [
         f"# The scheduler of a Slurm site, read from {', '.join(map(one_line, map(str, sources)))}. Edit it as needed.",
         f"# The machine has {site.processors:,} processors (Slurm CPUs) in {site.nodes:,} nodes.",
         *(f"# Note: {one_line(text)}." for text in site.ignored),
-        yaml.safe_dump(
-            {"site": without_empty({"cluster": site.cluster, "processors": site.processors})}, width=120
-        ).rstrip(),
+        yaml.safe_dump({"site": _about(site)}, width=120).rstrip(),
         yaml.safe_dump({"schedulers": {SITE: dict(site.options)}}, sort_keys=False, width=120).rstrip(),
         "",
         "# The options that were read. `no` and `partly` say what the simulation leaves out.",

@@ -1,6 +1,6 @@
 """The site of a what-if as a config states it: the scheduler, the machine, and what contradicts the log."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,22 +18,32 @@ from swflow.studies.hardware import partitions_named
 from swflow.values import mapping
 from swflow.workload.clean import GUESSED
 
+#: Limits that are not simulated, of those that a sentence names.
+_MOST_LIMITS = 5
+
 
 @dataclass(frozen=True)
 class SiteConfig:
-    """The scheduler of a site in a config, as ``swflow import site`` writes it, and the name of its cluster."""
+    """
+    The scheduler of a site in a config, as ``swflow import site`` writes it, and the name of its cluster.
+
+    ``limits`` are those of the site that are not simulated.
+    """
 
     path: Path
     options: Unchecked
     cluster: str = ""
+    limits: Sequence[str] = ()
 
     @classmethod
     def read(cls, path: Path, scheduler: str = SITE) -> "SiteConfig":
         """Read the config of a site; raise `SwflowError` if it has no scheduler of this name."""
         content = site_content(path, scheduler)
         about = content.get("site")
-        cluster = about.get("cluster", "") if isinstance(about, Mapping) else ""
-        return cls(path, content["schedulers"][scheduler], str(cluster))
+        about = about if isinstance(about, Mapping) else {}
+        limits = about.get("limits_not_simulated")
+        named = tuple(map(str, limits)) if isinstance(limits, list) else ()
+        return cls(path, content["schedulers"][scheduler], str(about.get("cluster", "")), named)
 
     @property
     def joins_preempted(self) -> bool:
@@ -122,6 +132,9 @@ class SiteConfig:
         lacking = sorted(set(workload.header.names_of("partition_id").values()) - known)
         if self.options.get("nodes") and lacking and known:
             found.append(f"{self.path} has no nodes for partition {', '.join(lacking)}: its jobs are left out.")
+        if self.limits:
+            some = ", ".join(self.limits[:_MOST_LIMITS]) + ", …" * (len(self.limits) > _MOST_LIMITS)
+            found.append(f"Limits that are not simulated ({some}) can make jobs wait in the log that start here.")
         absent = Names(workload).without_jobs(self.options)
         return found + ([absent_in_words(absent)] if absent else [])
 
