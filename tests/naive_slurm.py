@@ -855,7 +855,8 @@ class SlurmMachine(AccountedMachine):
         for number, (other, one) in self.running.items():
             is_near = self.nodes_for(job) & self.parts[number].keys()
             old = math.floor(now) - math.floor(one.start)
-            if rules and rules.allows(job, other) and is_near and old >= rules.exempt:
+            has_ended = rules is not None and one.start + other.run - rules.release <= now
+            if rules and rules.allows(job, other) and is_near and old >= rules.exempt and not has_ended:
                 found.append((rules.tier(other), len(self.parts[number]), number))
         return [number for *_, number in sorted(found)]
 

@@ -134,7 +134,7 @@ def test_both_parts_of_a_log_need_two_jobs(jobs, expected, begin):
 def test_jobs_of_the_following_weeks_have_no_part_in_the_error(log, monkeypatch):
     bound, seen = BEGIN + 2 * WEEK, []
 
-    def errors(options, workload, parts):
+    def errors(options, workload, parts, delay):
         seen.append((workload.jobs["submit_time"].max(), [part["submit_time"].min() for part in parts]))
         assert sum(part.height for part in parts) == workload.jobs.height
         return np.zeros(len(parts))
@@ -148,7 +148,7 @@ def test_jobs_of_the_following_weeks_have_no_part_in_the_error(log, monkeypatch)
 
 @pytest.mark.parametrize(("last", "expected"), [(1.0, 10.0), (2.0, math.inf)])
 def test_values_are_taken_if_every_quarter_has_a_lower_error(log, monkeypatch, last, expected):
-    def errors(options, workload, parts):
+    def errors(options, workload, parts, delay):
         jobs = options.get("limits", {}).get("user", {}).get("jobs", 2000)
         return np.array([jobs, jobs, jobs, 20 if last == 1.0 and jobs == 10 else 2000], float)
 
@@ -194,3 +194,20 @@ def test_a_single_job_of_a_partition_has_no_order(log):
     found = calibrate(Workload(jobs, log.machine, "drawn"), SITE, weeks=2, test_weeks=1)
     single = next(after for kind, name, _, after in found.parts if name == "2")
     assert single.jobs == 1 and math.isnan(single.start_order)
+
+
+def test_a_wide_job_of_the_test_weeks_neither_changes_the_fit_nor_becomes_an_error(monkeypatch):
+    def errors(options, workload, parts, delay):
+        assert workload.jobs["processors"].max() == 1
+        return np.full(len(parts), 1.0 if options.get("unavailable") else 2.0)
+
+    monkeypatch.setattr("swflow.analysis.calibration._errors", errors)
+    columns = {"run_time": 60.0, "estimate": 60.0, "wait_time": 7.0, "user_id": 1}
+    rows = [{"job_id": 10 * week + job, "submit_time": week * WEEK + 99.0 * job, "processors": 1} | columns
+            for week in range(2) for job in range(4)]  # fmt: skip
+    rows[-2]["processors"] = 10
+    found = calibrate(Workload(pl.DataFrame(rows), Machine.of(10), "short"), SITE, weeks=1, test_weeks=1)
+    assert found.values["size"] < 1
+    assert (found.left_out, found.before.jobs, found.start_delay) == (1, 3, 7)
+    assert "a user may occupy" not in str(found) and "starts after 7 s" in str(found)
+    assert found.after.simulated_mean_wait == pytest.approx(7, abs=1)

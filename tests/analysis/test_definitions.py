@@ -400,3 +400,44 @@ def test_a_drawn_workload_has_the_published_distributions():
         assert speedup_at[0] == speedup[0] == 1 and speedup.max() <= 64 and (np.diff(speedup) >= 0).all()
         assert speedup[-1] == 64  # no curve ends before it is level
     assert dict(zip(*curves[4].lines["sigma 0"], strict=True))[64] == 64  # the corner of the curve is drawn
+
+
+def schedule(waits: list[float]) -> pl.DataFrame:
+    """Return jobs that start one after the other, each after its wait."""
+    submit = [1000.0 * number for number in range(len(waits))]
+    return pl.DataFrame({
+        "job_id": range(len(waits)), "submit_time": submit, "wait_time": waits, "run_time": 60.0, "processors": 1,
+        "start_time": [begin + wait for begin, wait in zip(submit, waits, strict=True)], "load": 1.0,
+    })  # fmt: skip
+
+
+def test_waits_within_the_start_delay_are_equal():
+    recorded = [5.0 + number % 11 for number in range(80)] + [600.0] * 20
+    found = trust.fidelity(schedule(recorded), schedule([0.0] * 80 + [600.0] * 20), 4)
+    assert 13 <= found["start_delay"] <= 15
+    assert found["wait_distance"] <= 0.1
+    assert trust.trust_of(found) == trust.Trust.PERCENTAGES or trust.trust_of(found) == trust.Trust.MINUTES
+    late = trust.fidelity(schedule([900.0] * 80 + [600.0] * 20), schedule([0.0] * 80 + [600.0] * 20), 4)
+    assert (late["start_delay"], trust.trust_of(late)) == (trust.NEAR, trust.Trust.DIRECTIONS)
+
+
+def test_the_trust_weighs_order_and_parts():
+    same = {"jobs": 99, "recorded_mean_wait_time": 600.0, "simulated_mean_wait_time": 600.0, "wait_distance": 0.0}
+    wrong = trust.Part("partition", "gpu", 0.5, 100.0, 150.0)
+    assert trust.trust_of(same) == trust.Trust.MINUTES
+    assert trust.trust_of(same | {"start_order": 0.2}) == trust.Trust.PERCENTAGES
+    assert trust.trust_of(same, [wrong]) == trust.Trust.PERCENTAGES
+    far = same | {"simulated_mean_wait_time": 700.0}
+    assert trust.trust_of(far, [wrong]) == trust.Trust.PERCENTAGES
+    assert trust.trust_of(far, [wrong._replace(simulated=200.0)]) == trust.Trust.DIRECTIONS
+    assert trust.weaknesses_of(far, [wrong]) == [
+        "the mean wait",
+        "the mean wait of partition gpu (2.5 instead of 1.7 min)",
+    ]
+
+
+def test_parts_are_partitions_and_qos_with_enough_jobs():
+    jobs = pl.DataFrame({"job_id": range(100), "partition_id": [1] * 60 + [2] * 38 + [3] * 2, "queue_id": 7})
+    recorded, simulated = schedule([60.0] * 100), schedule([60.0] * 60 + [0.0] * 40)
+    found = trust.parts_of(jobs, {"partition_id": {1: "cpu", 2: "gpu"}}, recorded, simulated)
+    assert found == [trust.Part("partition", "cpu", 0.6, 60.0, 60.0), trust.Part("partition", "gpu", 0.38, 60.0, 0.0)]

@@ -293,7 +293,7 @@ def test_the_command_checks_logs_before_cleaning(tmp_path, monkeypatch, capfd):
     assert call("check", "log.swf") == 0
     out, err = capfd.readouterr()
     assert "17 of 8 processors" in out
-    assert "log.swf: 2 jobs; machine: 8 processors in 8 nodes; 4 errors, 0 warnings, 0 notes" in err
+    assert "log.swf: 2 jobs; machine: 8 processors; 4 errors, 0 warnings, 0 notes" in err
     assert call("check", "log.swf", "--strict") == 1
     assert call("check", "nothing.swf") == 1
     assert "nothing.swf: no such file" in capfd.readouterr().err

@@ -100,7 +100,7 @@ def test_wrong_machines_are_one_line(options, words):
 
 def test_no_job_left_is_an_error():
     workload = tiny().with_jobs(tiny().jobs.filter(pl.col("processors") > 9), {"stage": "x"})
-    with pytest.raises(SwflowError, match="all 2 jobs are wider than 4 processors in 4 nodes"):
+    with pytest.raises(SwflowError, match="all 2 jobs are wider than 4 processors"):
         with_machine(workload, processors=4)
 
 

@@ -633,7 +633,7 @@ def test_what_does_not_go_together_is_one_line(options: dict[str, Any], words: s
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"limits": {"user": {"usr3": {"jobs": 1}}}}, "limits: user: owners has no user 'usr3'; did you mean"),
+        ({"limits": {"user": {"usr3": {"jobs": 1}}}}, "owners has no user 'usr3'; did you mean"),
         ({"limits": {"group": {"lab": {"jobs": 1}}}}, "owners does not say the group of any job"),
         ({"limits": {"user": {"processors": 4}}}, "limits: user: .* jobs can never start, the first is job "),
         ({"limits": {"user": {"processor_minutes": 2}}}, r"jobs can never start, .* of 2 processor-minutes; raise"),
@@ -645,7 +645,7 @@ def test_what_does_not_go_together_is_one_line(options: dict[str, Any], words: s
          "clusters: partition: batch is named by two clusters"),
         ({"clusters": [{"processors": 32, "partition": "gpu"}], "dispatch": "partition"}, "has no partition 'gpu'"),
         ({"order": "slurm-multifactor", "priority": {"qos": 5, "qos_factors": {"high": 1}}},
-         "priority: qos_factors: owners has no qos 'high'; it has no names"),
+         "owners has no qos 'high'; the scheduler names high, and the log has no names"),
     ],
     ids=str,
 )  # fmt: skip

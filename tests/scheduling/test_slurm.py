@@ -538,6 +538,44 @@ def test_queues_with_preemption_have_the_schedule_of_the_slow_simulator():
     assert preempted > 60
 
 
+@pytest.mark.slow
+def test_a_formula_that_equals_the_order_of_submission_preempts_the_same_jobs_under_limits():
+    """A preemption ends a job, so that another one of its user is below a limit again."""
+    preempted = 0
+    for seed in range(40):
+        rng = random.Random(f"preemption with limits {seed}")
+        users, count = rng.randint(1, 3), rng.randint(20, 60)
+        runs = [float(rng.randint(100, 900)) for _ in range(count)]
+        table = pl.DataFrame({
+            "job_id": range(1, count + 1), "submit_time": sorted(float(rng.randint(0, 900)) for _ in range(count)),
+            "run_time": runs, "estimate": [run * rng.choice([1, 1.5]) for run in runs],
+            "processors": [rng.choice([1, 1, 2, 4]) for _ in range(count)],
+            "partition_id": [rng.choice([1, 1, 1, 2]) for _ in range(count)],
+            "user_id": [rng.randint(1, users) for _ in range(count)],
+        })  # fmt: skip
+        log = Workload(table, Machine.of(12), "drawn")
+        options: dict[str, Any] = {
+            "backfill": "slurm", "nodes": [{"count": rng.choice([3, 12]), "processors": 1}], "preemption": BY_TIER,
+            "limits": {"user": {"jobs": rng.randint(1, 4)}},
+            "scheduler_parameters": {"bf_interval": rng.choice([1, 30]), "sched_interval": rng.choice([5, 60])},
+        }  # fmt: skip
+        options["nodes"][0]["processors"] = 12 // options["nodes"][0]["count"]
+        found = [simulate(log, Scheduler(order=order, **options)) for order in ("job_id", "job_id + 0 * wait")]
+        assert found[0].equals(found[1]), seed
+        preempted += found[0]["preemptions"].sum()
+    assert preempted > 20
+
+
+def test_jobs_that_have_ended_are_not_preempted():
+    parameters = {"end_delay": 100, "batch_sched_delay": 0, "sched_interval": 10, "bf_interval": 1}
+    found = outcomes_on_nodes(
+        [(1, 20, 20, 2, 1), (60, 20, 20, 2, 2)], [{"count": 1, "processors": 2}], preemption=BY_TIER,
+        parameters=parameters,
+    )  # fmt: skip
+    assert found["preemptions"].to_list() == [0, 0]
+    assert found["end_time"].to_list()[0] == pytest.approx(21, abs=2)
+
+
 def _with_wide_jobs(rng: random.Random) -> cases.Case:
     """Draw jobs that fill many nodes, and a few wide jobs that preempt some of them."""
     nodes: list[dict[str, Any]] = [
@@ -729,7 +767,7 @@ def test_limits_of_qos_of_users_in_them_and_of_groups_above():
     assert starts_with(**top, accounts={"1": {"parent": "lab"}, "lab": {"parent": 3}}) == [0, 0, 0, 0]
     of_lab = {"limits": {"group": {"lab": {"processors": 1}}}, "accounts": {"1": {"parent": "lab"}, "lab": {}}}
     assert starts_with(**of_lab) == [0, 10, 0, 0]
-    with pytest.raises(SwflowError, match="limits: group: drawn has no group 'lab'"):
+    with pytest.raises(SwflowError, match="drawn has no group 'lab'"):
         starts_with(limits=of_lab["limits"])
 
 
@@ -940,5 +978,5 @@ def test_users_without_jobs_hold_shares_but_not_all_of_them():
     assert simulate(log, Scheduler(order=order, user_shares={"1": 1.0}))["start_time"].to_list() == [0, 10, 20]
     shares = {"1": 1.0, "eve": 8.0}
     assert simulate(log, Scheduler(order=order, user_shares=shares))["start_time"].to_list() == [20, 0, 10]
-    with pytest.raises(SwflowError, match="user_shares: tiny has no user 'eva'"):
+    with pytest.raises(SwflowError, match="tiny has no user 'eva'"):
         simulate(log, Scheduler(order=order, user_shares={"eva": 8.0}))

@@ -173,7 +173,7 @@ def test_the_multifactor_priority_becomes_the_order(folder):
         "whole_points": True,
     }
     assert options["limits"] == {
-        "group": {"physics": {"processors": 64}}, "user": {"alice": {"jobs": 5}}, "qos": {"long": LONG},
+        "group": {"physics": {"processors": 64, "users": {"alice": {"jobs": 5}}}}, "qos": {"long": LONG},
         "partition": {"long": LONG},
     }  # fmt: skip
     assert options["accounts"] == {
@@ -236,7 +236,9 @@ def test_tiers_also_precede_the_order_of_submission(folder):
     (folder / "slurm.conf").write_text(conf)
     options = read_site(folder / "slurm.conf").options
     assert options["order"] == "slurm-multifactor"
-    assert options["priority"] == {"partition": 1, "partition_factors": {"low": 0, "high": 1}}
+    assert options["priority"] == {"partition": 1, "partition_factors": {"low": 0, "high": 1}, "whole_points": True}
+    basic = read_site(folder / "slurm.conf", version="23.02").options["priority"]
+    assert basic == {"partition": 1, "partition_factors": {"low": 0, "high": 1}}
 
 
 def test_without_the_fair_tree_associations_have_the_same_shares(folder):
@@ -407,3 +409,56 @@ def test_boards_have_sockets_and_a_weight_of_qos_needs_their_table(folder):
     treatment = {note.name: note.treatment for note in site.notes}
     assert treatment["PriorityWeightQOS"].simulated == "no"
     assert treatment["Node.SocketsPerBoard"].simulated == "yes"
+
+
+def test_defaults_are_those_of_the_version(folder):
+    lines = "NodeName=a CPUs=2 RealMemory=900\nPartitionName=p Nodes=a\nPriorityWeightAge=5\n"
+    (folder / "slurm.conf").write_text(lines)
+    assert read_site(folder / "slurm.conf").options["order"] == "slurm-multifactor"
+    assert read_site(folder / "slurm.conf", version="24.05.3").options["order"] == "slurm-multifactor"
+    assert read_site(folder / "slurm.conf", version="23.02").options["order"] == "job_id"
+    (folder / "slurm.conf").write_text(f"{lines}FastSchedule=1\n")  # which newer versions do not have
+    assert read_site(folder / "slurm.conf").options["order"] == "job_id"
+    (folder / "slurm.conf").write_text(f"{lines}SelectType=select/cons_tres\n")
+    assert read_site(folder / "slurm.conf").options["nodes"][0]["resources"] == {"memory": 900}
+    with pytest.raises(SwflowError, match=r"--slurm-version: 'new'; expected a version such as 23.11"):
+        read_site(folder / "slurm.conf", version="new")
+
+
+def test_limits_of_associations_hold_in_their_account_and_0_allows_no_job(folder):
+    conf = "AccountingStorageEnforce=limits\nNodeName=a CPUs=9\nPartitionName=p Nodes=a\n"
+    rows = ["Account|ParentName|User|Share|MaxJobs|GrpTRES", "bio|root||1||", "bio||ada|1|3|", "chem||ada|1||cpu=8"]
+    rows += ["bio||bob|1|0|", "bio||eve|1||", "chem||eve|1||", "bio||zoe|1|7|"]
+    (folder / "slurm.conf").write_text(conf)
+    (folder / "assoc.txt").write_text("\n".join(rows) + "\n")
+    options = read_site(folder / "slurm.conf", associations=folder / "assoc.txt").options
+    assert options["limits"] == {
+        "user": {"bob": {"jobs": 0}, "zoe": {"jobs": 7}},
+        "group": {"bio": {"users": {"ada": {"jobs": 3}}}, "chem": {"users": {"ada": {"processors": 8}}}},
+    }
+    Scheduler.of("site", options)
+
+
+def test_times_of_reservations_and_events_have_a_zone(folder):
+    zone = {"time_zone": "Europe/Stockholm"}
+    site = read_site(folder / "slurm.conf", qos=folder / "qos.txt", reservations=folder / "res.txt", **zone)
+    expected = {"from": "2026-01-05T07:00:00+00:00", "until": "2026-01-05T19:00:00+00:00", "nodes": "1-2"}
+    assert site.options["unavailable"] == [expected]
+    past = "Cluster|Name|TRES|Start|End|NodeNames\ndemo|maint|cpu=64|2026-01-05T08:00:00|2026-01-05T20:00:00|n[01-02]\n"
+    (folder / "res.txt").write_text(past)
+    assert read_site(folder / "slurm.conf", reservations=folder / "res.txt", **zone).options["unavailable"] == [
+        expected
+    ]
+    events = "Cluster|NodeName|TimeStart|TimeEnd|State|Reason|User\n"
+    events += "demo||2026-01-01T00:00:00|2026-01-05T00:00:00||Cluster Registered TRES|\n"
+    events += "demo|n03|2026-01-02T00:00:00|2026-01-02T06:00:00|DOWN*|Not responding|slurm(9)\n"
+    events += "demo|g1|2026-07-03T12:00:00|Unknown|DRAIN|broken|root(0)\n"
+    (folder / "events.txt").write_text(events)
+    options = read_site(folder / "slurm.conf", events=folder / "events.txt", **zone).options
+    assert options["unavailable"] == [
+        {"from": "2026-01-01T23:00:00+00:00", "until": "2026-01-02T05:00:00+00:00", "nodes": "3"},
+        {"from": "2026-07-03T10:00:00+00:00", "until": None, "nodes": "5"},
+    ]
+    Scheduler.of("site", options)
+    with pytest.raises(SwflowError, match="--timezone: 'Mars'; expected a time zone"):
+        read_site(folder / "slurm.conf", events=folder / "events.txt", time_zone="Mars")

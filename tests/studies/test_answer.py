@@ -339,7 +339,8 @@ def test_a_sentence_states_direction_percent_interval_and_verdict(row, words):
     ("simulated", "distance", "words"),
     [(600.0, 0.01, "its minutes can be trusted"), (700.0, 0.1, "so trust percentages more than minutes"),
      (258.0, 0.1, "Under a, the simulated mean wait is 4.3 min; the recorded one is 10.0 min. The simulation does not "
-      "reproduce this site well, so trust only whether a change is better or worse. 50 % of the jobs"),
+      "reproduce this site well, so trust only whether a change is better or worse. It differs most in the mean wait "
+      "and the distribution of the waits. 50 % of the jobs"),
      (600.0, 0.5, "the Kolmogorov-Smirnov distance between simulated and recorded waits is 0.50 (0: identical).")],
 )  # fmt: skip
 def test_the_fidelity_of_the_base_determines_what_can_be_trusted(simulated, distance, words):

@@ -79,7 +79,9 @@ ON_NODES = {
         ({"nodes": read_nodes("gpu=+2")}, [2, 5, 1], 224),
         ({"nodes": read_nodes("cpu=4")}, [2, 1, 1], 160),  # the group with the most nodes changes
         ({"nodes": read_nodes("cpu=-3")}, [2, 0, 1], 144),
-        ({"nodes": read_nodes("+50%")}, [3, 4, 2], 288),
+        ({"nodes": read_nodes("+50%")}, [3, 5, 1], 288),
+        ({"nodes": read_nodes("+20%")}, [2, 4, 1], 208),  # by largest remainders
+        ({"nodes": read_nodes("cpu=+1,gpu=+2")}, [2, 6, 1], 240),
         ({"processors": read_processors("gpu=-32")}, [2, 1, 1], 160),
         ({"processors": read_processors("cpu=-50%")}, [1, 2, 0], 96),
     ],

@@ -8,7 +8,8 @@ from swflow.jobs.header import Header
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
 from swflow.log.site import Partition, partitions_of
-from swflow.studies.site_scheduler import SiteModel, read_limits, read_shares, with_policies
+from swflow.scheduling.scheduler import Scheduler
+from swflow.studies.site_scheduler import SiteModel, merged, read_limits, read_shares, with_policies
 
 OPTIONS = {
     "order": "fcfs", "backfill": "easy", "dispatch": "partition",
@@ -91,3 +92,44 @@ def test_a_stated_size_below_the_recorded_use_is_a_doubt():
         "simulated waits are too long; correct --partition cpu=N."
     ]
     assert partitions_of(jobs, Header({"Partition": ["1 cpu"]}), {"cpu": 12})[0].doubts == []
+
+
+#: A site as `swflow import site` describes it.
+IMPORTED = {
+    "order": "slurm-multifactor", "backfill": "slurm", "half_life": 604800.0,
+    "priority": {"age": 10, "fair_share": 50, "fair_share_of": "fair-tree", "whole_points": True},
+    "accounts": {"bio": {"users": {"ada": 1, "bob": 1}}, "chem": {"users": {"bob": 1}}},
+    "scheduler_parameters": {"bf_interval": 30, "bf_window": 60, "bf_max_job_test": 100},
+    "limits": {"user": {"bob": {"jobs": 2}}, "qos": {"long": {"jobs": 3, "user_jobs": 1}}},
+    "nodes": [{"count": 2, "processors": 4}],
+}  # fmt: skip
+
+
+def test_a_changed_option_leaves_those_beside_it():
+    changes = {"scheduler_parameters": {"bf_window": 4320}, "limits": {"qos": {"long": {"user_jobs": None}}}}
+    found = merged(IMPORTED, changes)
+    assert found["scheduler_parameters"] == {"bf_interval": 30, "bf_window": 4320, "bf_max_job_test": 100}
+    assert found["limits"] == {"user": {"bob": {"jobs": 2}}, "qos": {"long": {"jobs": 3}}}
+    assert merged(IMPORTED, {}) == IMPORTED
+
+
+def test_limits_and_shares_are_added_to_those_of_the_site():
+    limit, share = "user:jobs=9,user:bob:processors=4", "group:chem=3,user:bob=2"
+    found = with_policies({"site": IMPORTED}, limit=[limit], share=[share])[f"site, limit {limit}, share {share}"]
+    assert found["limits"]["user"] == {"jobs": 9, "bob": {"jobs": 2, "processors": 4}}
+    assert found["accounts"] == {
+        "bio": {"users": {"ada": 1, "bob": 2.0}}, "chem": {"users": {"bob": 2.0}, "share": 3.0}
+    }  # fmt: skip
+    for text, error in (("user:eve=2", "no user 'eve' in the accounts"), ("group:art=2", "no group 'art' in the")):
+        with pytest.raises(SwflowError, match=error):
+            with_policies({"site": IMPORTED}, share=[text])
+
+
+@pytest.mark.parametrize("order", ["sjf", "fair-share", "slurm-multifactor", "processors"])
+@pytest.mark.parametrize("backfill", ["slurm", "none"])
+def test_every_order_is_a_valid_scheduler_of_an_imported_site(order, backfill):
+    asked = with_policies({"site": IMPORTED}, order=[order], backfill=[backfill])
+    for name, options in asked.items():
+        Scheduler.of(name, options)
+    interval = asked[f"site, order {order}, backfill {backfill}"]["scheduler_parameters"]["bf_interval"]
+    assert interval == (-1 if backfill == "none" else 30)

@@ -277,7 +277,7 @@ def test_one_partition_or_all_get_larger():
     site = {"dispatch": "partition", "clusters": clusters}
 
     def sizes(processors: str) -> list[int]:
-        change = read_processors(processors) if processors else None
+        change = read_processors(processors) if processors else ()
         options, machine = hardware_of(Variant("site", site, change), replace(workload(), machine=Machine.of(15)))
         assert machine.processors == sum(one["processors"] for one in options["clusters"])
         return [one["processors"] for one in options["clusters"]]

@@ -13,10 +13,11 @@ from scipy.stats import kendalltau
 from swflow.errors import SwflowError
 from swflow.jobs.table import Workload
 from swflow.log.site import CLUSTERS
+from swflow.scheduling.orders.fair_share import within_limits
 from swflow.scheduling.scheduler import LOG, Scheduler
 from swflow.scheduling.simulate import simulate
-from swflow.scheduling.slurm.nodes import with_counts
-from swflow.values import WEEK
+from swflow.scheduling.slurm.nodes import fits_on_nodes, with_counts
+from swflow.values import MOST_PROCESSORS, WEEK
 from swflow.workload.models.fit_measures import kolmogorov_smirnov
 
 #: Values are only taken if the error is lower in each of this many equal parts of the weeks.
@@ -93,7 +94,12 @@ class Measures(NamedTuple):
 
 @dataclass(frozen=True)
 class Calibration:
-    """The fitted values, the options with them, and the measures of the following weeks before and after."""
+    """
+    The fitted values, the options with them, and the measures of the following weeks before and after.
+
+    ``start_delay`` is the median recorded wait, in seconds, of jobs that start at once in the simulation; it is part of
+    the simulated waits. ``left_out`` are jobs that never start with the given or fitted options.
+    """
 
     values: Mapping[str, float]
     options: Options
@@ -101,6 +107,23 @@ class Calibration:
     after: Measures
     parts: Sequence[tuple[str, str, Measures, Measures]]  # by partition and QOS
     tried: int
+    start_delay: float = 0.0
+    left_out: int = 0
+
+    def __str__(self) -> str:
+        """Return what was found as a sentence."""
+        changed = [
+            f"{PARAMETERS[name].meaning}: {value:g}"
+            for name, value in self.values.items()
+            if value != PARAMETERS[name].values[0]
+        ]
+        found = f"The fit sets {'; '.join(changed)}." if changed else "No value is better in every part of the weeks."
+        before, after = (one.simulated_mean_wait / 60 for one in (self.before, self.after))
+        return (
+            f"{found} In the weeks after the fit, the simulated mean wait is {after:.1f} min, before the fit it is "
+            f"{before:.1f} min, and the recorded one {self.after.recorded_mean_wait / 60:.1f} min. A job that need not "
+            f"wait starts after {self.start_delay:.0f} s, which simulated waits include."
+        )
 
 
 def calibrate(workload: Workload, options: Mapping[str, Any], weeks: int = 4, test_weeks: int = 2) -> Calibration:
@@ -110,8 +133,8 @@ def calibrate(workload: Workload, options: Mapping[str, Any], weeks: int = 4, te
     One value at a time is changed, the one that lowers the error most, until none does. The error is the mean absolute
     difference between the recorded and simulated mean waits of each week. The last values are taken whose error is
     lower than that of the given options in every quarter of the weeks, because what fits one busy month only can make
-    the following weeks worse. Every simulation begins with the log, so that the queue is filled; jobs of the following
-    weeks do not affect the fit.
+    the following weeks worse. Every simulation begins with the log, so that the queue is filled. Jobs of the following
+    weeks do not affect the fit; those that never start with the given or the fitted options are left out.
 
     ``options`` are those of the scheduler that is calibrated. The parameters are fitted to the ``weeks`` from the first
     submission; the ``test_weeks`` after them are measured. Raise `SwflowError` if the log is shorter or has no recorded
@@ -124,8 +147,9 @@ def calibrate(workload: Workload, options: Mapping[str, Any], weeks: int = 4, te
         raise SwflowError(
             f"{workload.name}: too few jobs in {weeks} weeks and the {test_weeks} after them; give fewer --weeks"
         )
+    given = dict(options)
+    jobs = jobs.filter(can_start(workload, given))
     train = workload.with_jobs(jobs.filter(pl.col("submit_time") < bounds[1]), {"stage": "calibrate"})
-    test = workload.with_jobs(jobs.filter(pl.col("submit_time") < bounds[2]), {"stage": "calibrate"})
     recorded = _waits(train, {"order": LOG})
     edges = np.linspace(bounds[0], bounds[1], _PARTS + 1)
     parts_of_train = [
@@ -138,36 +162,57 @@ def calibrate(workload: Workload, options: Mapping[str, Any], weeks: int = 4, te
         """Return the error in each part of the weeks."""
         key = tuple(tried.values())
         if key not in known:
-            chosen = _applied(options, test, tried)
-            known[key] = np.full(_PARTS, math.inf) if chosen is None else _errors(chosen, train, parts_of_train)
+            chosen = _applied(options, train, tried)
+            known[key] = np.full(_PARTS, math.inf) if chosen is None else _errors(chosen, train, parts_of_train, delay)
         return known[key]
 
-    _waits(test, options)  # raises errors of the given options
-    given, taken = values, values
+    delay = _start_delay(recorded, _waits(train, given))  # also raises errors of the given options
+    first = taken = values
     while True:
         changed = [values | {name: value} for name, one in PARAMETERS.items() for value in one.values]
         best = min([values, *changed], key=lambda one: errors_of(one).mean())
         if best == values:
             break
         values = best
-        if (errors_of(values) < errors_of(given)).all():
+        if (errors_of(values) < errors_of(first)).all():
             taken = values
     values = taken
-    chosen = _applied(options, test, values) or dict(options)
-    recorded, before_all, after_all = (_waits(test, one) for one in ({"order": LOG}, dict(options), chosen))
+    chosen = _applied(options, train, values) or given
+    test = workload.with_jobs(jobs.filter(pl.col("submit_time") < bounds[2]), {"stage": "calibrate"})
+    test = test.with_jobs(test.jobs.filter(can_start(test, chosen)), {"stage": "calibrate"})
+    left_out = int((workload.jobs["submit_time"] < bounds[2]).sum()) - test.jobs.height
+    recorded = _waits(test, {"order": LOG})
+    before_all, after_all = (_waits(test, one, delay) for one in (given, chosen))
     held = recorded.filter(pl.col("submit_time") >= bounds[1])
     whole = [_measures(held, one) for one in (before_all, after_all)]
     parts = [
         (kind, name, _measures(some, before_all), _measures(some, after_all))
         for kind, name, some in _parts(held, workload)
     ]
-    return Calibration(values, chosen, whole[0], whole[1], parts, len(known))
+    return Calibration(values, chosen, whole[0], whole[1], parts, len(known), delay, left_out)
 
 
-def _errors(options: Options, workload: Workload, parts: Sequence[pl.DataFrame]) -> np.ndarray:
+def can_start(workload: Workload, options: Options) -> pl.Series:
+    """Return which jobs are no wider than the machine, its nodes and the limits of a scheduler allow."""
+    jobs, nodes = workload.jobs, options.get("nodes") or ()
+    away = sum(
+        one["processors"] for one in options.get("unavailable") or () if one["until"] is None and "processors" in one
+    )
+    room = MOST_PROCESSORS if nodes or options.get(CLUSTERS) else workload.machine.processors - away
+    found = (jobs["processors"] <= room) & within_limits(workload, Scheduler.of("calibrate", options))
+    return found & fits_on_nodes(workload, nodes) if nodes else found
+
+
+def _start_delay(recorded: pl.DataFrame, simulated: pl.DataFrame) -> float:
+    """Return the median recorded wait of the jobs that start at once in a simulation, at most a minute, seconds."""
+    both = recorded.join(simulated, on="job_id", how="inner", suffix="_s").filter(pl.col("wait_time_s") <= 1)
+    return min(float(both["wait_time"].median() or 0.0), 60.0)  # type: ignore[arg-type]
+
+
+def _errors(options: Options, workload: Workload, parts: Sequence[pl.DataFrame], delay: float) -> np.ndarray:
     """Return the error of the waits under a scheduler in each part; infinite if a job cannot run with its options."""
     try:
-        simulated = _waits(workload, options)
+        simulated = _waits(workload, options, delay)
     except SwflowError:
         return np.full(len(parts), math.inf)
     return np.array([_weekly_error(part.join(simulated, on="job_id", suffix="_s")) for part in parts])
@@ -189,13 +234,14 @@ def _applied(options: Mapping[str, Any], workload: Workload, values: Mapping[str
     return found
 
 
-def _waits(workload: Workload, options: Mapping[str, Any]) -> pl.DataFrame:
-    """Return the submit time, start and wait of each job, with its partition and QOS."""
+def _waits(workload: Workload, options: Mapping[str, Any], delay: float = 0.0) -> pl.DataFrame:
+    """Return the submit time, start and wait of each job, which the start delay lengthens, with partition and QOS."""
     found = simulate(workload, Scheduler.of("calibrate", dict(options)))
     if found.is_empty():
         raise SwflowError(f"{workload.name}: no recorded wait times; expected a log with a recorded schedule")
     owners = [name for name in ("partition_id", "queue_id") if name in workload.jobs.columns]
-    return found.select("job_id", "submit_time", "start_time", "wait_time").join(
+    wait = pl.col("wait_time") + delay
+    return found.select("job_id", "submit_time", "start_time", wait_time=wait).join(
         workload.jobs.select("job_id", *owners), on="job_id", how="left", maintain_order="left"
     )
 

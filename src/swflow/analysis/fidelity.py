@@ -1,7 +1,8 @@
 """Fidelity: how closely a simulated schedule reproduces the recorded one."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -20,10 +21,18 @@ NEAR = 60.0
 RESOLUTION = 1.0
 
 
-#: The largest relative difference of the mean wait, and the largest distance of the distributions, up to which minutes
-#: can be trusted, and up to which percentages can be trusted.
-FAITHFUL_RATIO, FAITHFUL_DISTANCE = 0.05, 0.05
-FAIR_RATIO, FAIR_DISTANCE = 0.25, 0.2
+#: The largest relative difference of the mean wait, of all jobs and of a part of them, the largest distance of the
+#: distributions, and the smallest agreement of the order, up to which minutes can be trusted.
+FAITHFUL_RATIO, FAITHFUL_PART, FAITHFUL_DISTANCE, FAITHFUL_ORDER = 0.05, 0.2, 0.05, 0.6
+
+#: The same up to which percentages can be trusted; a mean wait as close as `FAIR_MEAN` is enough.
+FAIR_RATIO, FAIR_PART, FAIR_DISTANCE, FAIR_MEAN = 0.25, 0.5, 0.2, 0.1
+
+#: The smallest share of the jobs that a partition or QOS has whose mean wait counts, and the fewest jobs.
+PART_SHARE, PART_JOBS = 0.05, 30
+
+#: The quantile of the recorded waits of jobs that start at once in the simulation, which is the start delay.
+DELAYED = 0.9
 
 
 class Trust(StrEnum):
@@ -36,11 +45,22 @@ class Trust(StrEnum):
     RECORD = "record"  # the base is the recorded schedule itself
 
 
-def trust_of(found: Mapping[str, float | None] | None) -> Trust:
+class Part(NamedTuple):
+    """The jobs of a partition or QOS: their share of all jobs, and their mean waits, seconds."""
+
+    kind: str
+    name: str
+    share: float
+    recorded: float
+    simulated: float
+
+
+def trust_of(found: Mapping[str, float | None] | None, parts: Sequence[Part] = ()) -> Trust:
     """
     Return which results of a simulation can be trusted.
 
-    A mean wait within a second of the recorded one does not differ from it, because clocks count seconds.
+    The mean wait, the distribution of the waits, the order of the starts and the mean waits of ``parts`` count. Waits
+    that differ by less than the start delay, or by a second, do not differ, because clocks count seconds.
 
     Examples
     --------
@@ -50,12 +70,83 @@ def trust_of(found: Mapping[str, float | None] | None) -> Trust:
     """
     if not found or not found["jobs"]:
         return Trust.UNKNOWN
-    recorded, simulated = found["recorded_mean_wait_time"] or 0.0, found["simulated_mean_wait_time"] or 0.0
-    distance, difference = found["wait_distance"] or 0.0, abs(simulated - recorded)
-    off = 0.0 if difference <= RESOLUTION else difference / recorded if recorded > 0 else np.inf
-    if off <= FAITHFUL_RATIO and distance <= FAITHFUL_DISTANCE:
+    off, distance = _off(found), found["wait_distance"] or 0.0
+    order = found.get("start_order")
+    of_parts = max((part_off(part, found) for part in parts), default=0.0)
+    is_ordered = order is None or order >= FAITHFUL_ORDER
+    is_close = off <= FAITHFUL_RATIO and distance <= FAITHFUL_DISTANCE
+    if is_close and of_parts <= FAITHFUL_PART and is_ordered:
         return Trust.MINUTES
-    return Trust.PERCENTAGES if off <= FAIR_RATIO and distance <= FAIR_DISTANCE else Trust.DIRECTIONS
+    is_fair = off <= FAIR_RATIO and distance <= FAIR_DISTANCE and of_parts <= FAIR_PART
+    return Trust.PERCENTAGES if is_fair or off <= FAIR_MEAN else Trust.DIRECTIONS
+
+
+def weaknesses_of(found: Mapping[str, float | None], parts: Sequence[Part] = ()) -> list[str]:
+    """
+    Return what keeps the minutes of a simulation from being trusted, as parts of a sentence.
+
+    Examples
+    --------
+    >>> measures = {"jobs": 9, "recorded_mean_wait_time": 600.0, "simulated_mean_wait_time": 590.0, "start_order": 0.3}
+    >>> weaknesses_of(measures | {"wait_distance": 0.1}, [Part("partition", "gpu", 0.5, 60.0, 180.0)])[1:]
+    ['the order of the starts', 'the mean wait of partition gpu (3.0 instead of 1.0 min)']
+    """
+    said = []
+    if _off(found) > FAITHFUL_RATIO:
+        said.append("the mean wait")
+    if (found["wait_distance"] or 0.0) > FAITHFUL_DISTANCE:
+        said.append("the distribution of the waits")
+    order = found.get("start_order")
+    if order is not None and order < FAITHFUL_ORDER:
+        said.append("the order of the starts")
+    worst = max(parts, key=lambda part: part_off(part, found), default=None)
+    if worst is not None and part_off(worst, found) > FAITHFUL_PART:
+        means = f"{worst.simulated / 60:.1f} instead of {worst.recorded / 60:.1f} min"
+        said.append(f"the mean wait of {'QOS' if worst.kind == 'qos' else worst.kind} {worst.name} ({means})")
+    return said
+
+
+def _off(found: Mapping[str, float | None]) -> float:
+    """Return the relative difference of the mean waits; 0 if it is within the start delay."""
+    return _relative(found["recorded_mean_wait_time"] or 0.0, found["simulated_mean_wait_time"] or 0.0, found)
+
+
+def part_off(part: Part, found: Mapping[str, float | None]) -> float:
+    """Return the relative difference of the mean waits of a part; 0 if it is within the start delay."""
+    return _relative(part.recorded, part.simulated, found)
+
+
+def _relative(recorded: float, simulated: float, found: Mapping[str, float | None]) -> float:
+    difference = abs(simulated - recorded)
+    if difference <= max(RESOLUTION, found.get("start_delay") or 0.0):
+        return 0.0
+    return difference / recorded if recorded > 0 else np.inf
+
+
+def parts_of(
+    jobs: pl.DataFrame, names: Mapping[str, Mapping[int, str]], recorded: pl.DataFrame, simulated: pl.DataFrame
+) -> list[Part]:
+    """
+    Return the mean waits of each partition and QOS that has enough jobs, if there are several.
+
+    ``names`` has the names of the numbers in the columns ``partition_id`` and ``queue_id`` of the jobs.
+    """
+    waits = recorded.select("job_id", "wait_time").join(
+        simulated.select("job_id", "wait_time"), on="job_id", how="inner", suffix="_s"
+    )
+    found = []
+    for kind, column in (("partition", "partition_id"), ("qos", "queue_id")):
+        if column not in jobs.columns:
+            continue
+        of = waits.join(jobs.select("job_id", column), on="job_id", how="inner").drop_nulls(column)
+        means = of.group_by(column).agg(
+            jobs=pl.len(), recorded=pl.col("wait_time").mean(), then=pl.col("wait_time_s").mean()
+        )
+        for number, count, before, then in means.sort(column).iter_rows() if means.height > 1 else ():
+            if count >= max(PART_JOBS, PART_SHARE * waits.height):
+                name = names.get(column, {}).get(number, str(number))
+                found.append(Part(kind, name, count / waits.height, before, then))
+    return found
 
 
 def fidelity(recorded: pl.DataFrame, simulated: pl.DataFrame, machine: int) -> dict[str, float | None]:
@@ -66,7 +157,10 @@ def fidelity(recorded: pl.DataFrame, simulated: pl.DataFrame, machine: int) -> d
 
     - ``jobs``
     - ``recorded_mean_wait_time``, ``simulated_mean_wait_time``, seconds
-    - ``wait_distance``: greatest difference of the distribution functions of the waits (Kolmogorov-Smirnov, 0 to 1)
+    - ``start_delay``: the time, at most `NEAR`, in which the system starts a job: 90 % of the jobs that start at once
+      in the simulation wait no longer in the log, seconds
+    - ``wait_distance``: greatest difference of the distribution functions of the waits (Kolmogorov-Smirnov, 0 to 1),
+      where shorter waits count as the start delay
     - ``wait_difference``: mean absolute difference between waits of equal rank (earth mover's distance), seconds
     - ``started_alike``: share of jobs that start within `NEAR` of the recorded start
     - ``start_order``: of the pairs of jobs that waited together and started consecutively in the log, the share that
@@ -95,6 +189,8 @@ def fidelity(recorded: pl.DataFrame, simulated: pl.DataFrame, machine: int) -> d
     start, start_s = both["start_time"].to_numpy(), both["start_time_s"].to_numpy()
     waited = both["submit_time"].to_numpy()[1:] < start[:-1]  # the second job waited when the first one started
     waited &= start[1:] > start[:-1]
+    at_once = waits[other <= RESOLUTION]
+    delay = min(NEAR, float(np.quantile(at_once, DELAYED))) if at_once.size else 0.0
     edges = _span(both)
     use = [_use_by_bins(both, suffix, machine, edges) for suffix in ("", "_s")]
     maps = [heatmap(both[f"load{suffix}"].to_numpy(), both[f"wait_time{suffix}"].to_numpy()) for suffix in ("", "_s")]
@@ -102,7 +198,8 @@ def fidelity(recorded: pl.DataFrame, simulated: pl.DataFrame, machine: int) -> d
         "jobs": both.height,
         "recorded_mean_wait_time": float(waits.mean()),
         "simulated_mean_wait_time": float(other.mean()),
-        "wait_distance": kolmogorov_smirnov(waits, other),
+        "start_delay": delay,
+        "wait_distance": kolmogorov_smirnov(np.maximum(waits, delay), np.maximum(other, delay)),
         "wait_difference": float(np.abs(np.sort(waits) - np.sort(other)).mean()),
         "started_alike": float((np.abs(start - start_s) <= NEAR).mean()),
         "start_order": float((start_s[1:] > start_s[:-1])[waited].mean()) if waited.any() else None,
@@ -113,8 +210,8 @@ def fidelity(recorded: pl.DataFrame, simulated: pl.DataFrame, machine: int) -> d
 
 #: Measures that `fidelity` returns besides ``jobs``.
 MEASURES = (
-    "recorded_mean_wait_time", "simulated_mean_wait_time", "wait_distance", "wait_difference", "started_alike",
-    "start_order", "utilization_difference", "heatmap_distance",
+    "recorded_mean_wait_time", "simulated_mean_wait_time", "start_delay", "wait_distance", "wait_difference",
+    "started_alike", "start_order", "utilization_difference", "heatmap_distance",
 )  # fmt: skip
 
 

@@ -119,7 +119,12 @@ def _site(
 
 
 @contextlib.contextmanager
-def as_log(path: Path, processors: int | None = None, sizes: Mapping[str, int] | None = None) -> Iterator[Path]:
+def as_log(
+    path: Path,
+    processors: int | None = None,
+    sizes: Mapping[str, int] | None = None,
+    join_preempted: bool = False,
+) -> Iterator[Path]:
     """Yield the path of a log; Slurm accounting data is first imported into a temporary folder."""
     from swflow.log.importers.sacct import import_sacct
     from swflow.log.recognise import is_accounting
@@ -130,7 +135,7 @@ def as_log(path: Path, processors: int | None = None, sizes: Mapping[str, int] |
     from swflow.log.importers.records import Site
     from swflow.workload.removals import describe
 
-    imported = import_sacct(str(path), Site(processors, partitions=dict(sizes or {})))
+    imported = import_sacct(str(path), Site(processors, partitions=dict(sizes or {})), join_preempted=join_preempted)
     entry = imported.history[0]
     say(
         f"{path}: {entry['kept']:,} jobs of {entry['read']:,} records of {entry['format']}; left out: "
@@ -262,6 +267,10 @@ def import_site(
     associations: Path | None = None,
     reservations: Path | None = None,
     usage: Path | None = None,
+    nodes: Path | None = None,
+    events: Path | None = None,
+    timezone: str | None = None,
+    slurm_version: str | None = None,
 ) -> None:
     """
     Read the configuration of a Slurm site as a scheduler, which you can edit.
@@ -270,24 +279,30 @@ def import_site(
     file lists every option that was read, how it is simulated, and what the simulation leaves out.
 
     Example: `swflow import site slurm.conf --qos qos.txt -o site.yaml`,
-    `swflow whatif sacct.txt --scheduler site.yaml --processors +20%`
+    `swflow whatif sacct.txt --config site.yaml --nodes +20%`
 
     Options
     -------
-    conf: slurm.conf; the files that it includes lie next to it.
+    conf: slurm.conf; the files that it includes lie in its folder.
     output: The config to write, with the scheduler site: .yaml.
     qos: The output of `sacctmgr show qos -P`.
     associations: The output of `sacctmgr show assoc -P
         format=Account,ParentName,User,Share,MaxJobs,GrpJobs,GrpTRES,GrpTRESRunMins`.
-    reservations: The output of `scontrol show res`.
+    reservations: The output of `scontrol show res`, or with past ones that of `sacctmgr show reservation -P`.
     usage: The output of `sshare -a -l -P` when the log begins: the usage with which fair share begins (default: 0).
+    nodes: The output of `scontrol show node`: sizes that slurm.conf does not state, and dynamic nodes.
+    events: The output of `sacctmgr show event -P`: times at which nodes were down or drained.
+    timezone: The time zone of reservations and events, such as Europe/Stockholm (default: that of the log).
+    slurm_version: The version of Slurm, such as 22.05, for the defaults of slurm.conf (default: the newest).
     """
     from swflow.files.atomic import write_text
     from swflow.sites.slurm_site import read_site, site_yaml
 
     check_ending(output, ".yaml", ".yml")
-    site = read_site(conf, qos=qos, associations=associations, reservations=reservations, usage=usage)
-    write_text(output, site_yaml(site, [path for path in (conf, qos, associations, reservations, usage) if path]))
+    tables = {"qos": qos, "associations": associations, "reservations": reservations, "usage": usage, "nodes": nodes}
+    tables |= {"events": events}
+    site = read_site(conf, **tables, time_zone=timezone, version=slurm_version)
+    write_text(output, site_yaml(site, [path for path in (conf, *tables.values()) if path]))
     left_out = [note for note in site.notes if note.treatment and note.treatment.simulated != "yes"]
     print_table(
         ["option", "value", "simulated", "what that means"],
@@ -297,6 +312,8 @@ def import_site(
             if note.treatment
         ],
     )
+    for text in site.ignored:
+        say(f"{conf}: {text}")
     say(
         f"{output}: {site.processors:,} processors in {site.nodes:,} nodes; {len(site.notes)} options read, "
         f"{len(left_out)} of them simulated partly or not"

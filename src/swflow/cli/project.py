@@ -11,6 +11,7 @@ from swflow.cli.terminal import read_units, say
 def init(
     folder: Path,
     log: Path | None = None,
+    site: Path | None = None,
     name: str | None = None,
     processors: int | None = None,
     partition: PartitionSizes = None,
@@ -22,12 +23,15 @@ def init(
     If the log has several partitions, the config simulates each partition as a cluster (scheduler `site`).
 
     Example: `swflow init demo && cd demo && snakemake --cores all`,
-    `swflow init my-study --log accounting.swf.gz --processors 512`
+    `swflow init my-study --log accounting.swf.gz --processors 512`,
+    `swflow init cluster --log sacct.txt --site site.yaml`
 
     Options
     -------
     folder: The folder to create; existing files are not overwritten.
     log: Your log (.swf, .swf.gz, an imported .parquet, the output of sacct -P); default: a synthetic log.
+    site: Take the machine and the scheduler from this config (swflow import site); the study asks what more nodes and
+        another order would change.
     name: The log's name (default: the file's name).
     processors: Processors of the log's machine (default: the size in the file's header).
     """
@@ -35,10 +39,16 @@ def init(
     from swflow.studies.project import init as create_project
 
     stated, resources = read_units(partition, "--partition"), read_units(machine_resource, "--machine-resource")
-    project = create_project(folder, log=log, name=name, processors=processors, partitions=stated, resources=resources)
+    project = create_project(
+        folder, log=log, name=name, processors=processors, partitions=stated, resources=resources, site_config=site
+    )
     for path in project.files:
         say(f"{path}: written")
-    if len(project.partitions) > 1:
+    if site is not None:
+        say(f"scheduler {SITE}: {project.processors:,} processors, from {site}")
+        if project.left_out:
+            say(f"{project.left_out:,} jobs are left out: they need more than {site} has or its limits allow")
+    elif len(project.partitions) > 1:
         sizes = ", ".join(
             f"{one.name} {one.processors:,}" + f" ({GUESSED})" * one.is_guessed for one in project.partitions
         )

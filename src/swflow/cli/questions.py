@@ -3,7 +3,6 @@
 import json
 import shlex
 import sys
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -27,7 +26,6 @@ from swflow.cli.terminal import (
 )
 from swflow.errors import SwflowError
 from swflow.scheduling.options import Unchecked
-from swflow.values import mapping
 
 if TYPE_CHECKING:
     from swflow.studies.site_scheduler import SiteModel
@@ -107,10 +105,11 @@ def whatif(
 
     Options
     -------
-    scheduler: site (EASY in each partition of the log), site-sjf (the site with another policy), site-qos (QOS served
-        in the order of their recorded waits), 'site-mine: {limits: …}' (the site with other options), easy, fcfs …, or
-        'name: {order: sjf, backfill: easy}'; the first is the base (default: site). Repeatable.
-    config: Take the site from the scheduler site of this config (swflow import site, calibrate).
+    scheduler: site (EASY in each partition of the log, or that of --config), site-sjf (the site with another policy),
+        site-qos (QOS served in the order of their recorded waits), 'site-mine: {limits: …}' (the site with other
+        options), easy, fcfs …, or 'name: {order: sjf, backfill: easy}'; the first is the base (default: site).
+        Repeatable.
+    config: Take the machine and the scheduler of the site from this config (swflow import site, calibrate).
     processors: Also simulate another size: +20% (also of GPUs and memory), +64 or a number; cpu=+20% for a partition;
         repeatable.
     nodes: Also simulate more or fewer nodes with their processors, GPUs and memory: +2, -10%, or gpu=+2 for a
@@ -142,9 +141,7 @@ def whatif(
 
     for path in output or ():
         check_ending(path, ".html", ".json", ".csv", ".parquet")
-    site = _site_model(log, machine, partition, machine_resource)
-    if config is not None:
-        site = replace(site, options=_site_config(config, SITE)["schedulers"][SITE])
+    site = _site_model(log, machine, partition, machine_resource, config)
     schedulers: dict[str, Unchecked] = {}
     for text in scheduler or (SITE,):
         name, options = site.scheduler(text)
@@ -162,7 +159,8 @@ def whatif(
     doubts = say_doubts(site.workload)
     groups = [*(["partition"] if len(site.partitions) > 1 else []), *(by or ())]
     answer = ask(site.workload, chosen, by=groups, reasons=why, progress=partial(tracked, "whatif"))
-    question = Question(site, chosen, answer, str(log), doubts)
+    settings = _settings(config, machine, partition, machine_resource)
+    question = Question(site, chosen, answer, str(log), doubts, settings)
     if as_json:
         finish_progress()
         typer.echo(json_of(question))
@@ -175,14 +173,31 @@ def whatif(
         say(f"{path}: written")
 
 
-def _site_model(log: Path, machine: int | None, partition: list[str] | None, resource: list[str] | None) -> "SiteModel":
-    """Return the site of a log with the sizes of the command line."""
+def _settings(config: Path | None, machine: int | None, partition: list[str] | None, resource: list[str] | None) -> str:
+    """Return the options of a command that describe the site."""
+    words = [] if config is None else ["--config", str(config)]
+    words += [] if machine is None else ["--machine-processors", str(machine)]
+    words += [word for text in partition or () for word in ("--partition", text)]
+    words += [word for text in resource or () for word in ("--machine-resource", text)]
+    return shlex.join(words)
+
+
+def _site_model(
+    log: Path,
+    machine: int | None,
+    partition: list[str] | None,
+    resource: list[str] | None,
+    config: Path | None = None,
+) -> "SiteModel":
+    """Return the site of a log with the sizes of the command line, or with those of a config."""
+    from swflow.studies.site_config import SiteConfig
     from swflow.studies.site_scheduler import SiteModel
     from swflow.workload.clean import open_workload
 
     sizes, resources = read_units(partition, "--partition"), read_units(resource, "--machine-resource")
-    with as_log(log, machine, sizes) as source:
-        return SiteModel.of(open_workload(source, machine), sizes, resources)
+    described = None if config is None else SiteConfig.read(config)
+    with as_log(log, machine, sizes, described is not None and described.joins_preempted) as source:
+        return SiteModel.of(open_workload(source, machine), sizes, resources, described)
 
 
 def _print_answer(question: Any) -> None:
@@ -237,14 +252,20 @@ def calibrate(
 
     from swflow.analysis import calibration
     from swflow.files.atomic import write_text
+    from swflow.files.yaml import with_comments
+    from swflow.studies.site_config import SiteConfig, site_content
     from swflow.workload.clean import open_workload
 
     if output is not None:
         check_ending(output, ".yaml", ".yml")
-    content = _site_config(config, scheduler)
-    with as_log(log, machine) as source:
-        workload = open_workload(source, machine)
-    found = calibration.calibrate(workload, content["schedulers"][scheduler], weeks, test_weeks)
+    content = site_content(config, scheduler)
+    site = SiteConfig.read(config, scheduler)
+    with as_log(log, machine, None, site.joins_preempted) as source:
+        workload = site.on_machine(open_workload(source, machine))
+    options, remarks = site.options_for(workload)
+    for text in [*site.contradictions(workload), *remarks]:
+        say(text)
+    found = calibration.calibrate(workload, options, weeks, test_weeks)
     say_removed(workload)
     rows = [(name, f"{value:g}", calibration.PARAMETERS[name].meaning) for name, value in found.values.items()]
     print_table(["parameter", "value", "meaning"], rows)
@@ -262,28 +283,23 @@ def calibrate(
             for kind, name, one, two in parts
         ],
     )  # fmt: skip
+    print_lines([str(found)])
     say(f"{log}: {found.tried} simulations of {weeks} weeks; measured on the {test_weeks} weeks after them")
+    if found.left_out:
+        say(f"{log}: {found.left_out:,} jobs are left out: they never start on this machine or under its limits")
     if output is not None:
-        options = json.loads(json.dumps(found.options, default=str))  # lists instead of tuples, texts instead of days
+        fitted = {key: value for key, value in found.options.items() if options.get(key) != value}
+        options = json.loads(json.dumps({**site.options, **fitted}, default=str))  # lists and texts, no tuples and days
         content = {**content, "schedulers": {**content["schedulers"], scheduler: options}}
-        write_text(output, yaml.safe_dump(content, sort_keys=False, width=120))
-
-
-def _site_config(config: Path, scheduler: str) -> dict[str, Any]:
-    """Read a config that has a scheduler of a name."""
-    from swflow.files.yaml import read_yaml
-
-    content = mapping(read_yaml(config), str(config), "a file that `swflow import site` wrote")
-    schedulers = content.get("schedulers")
-    if not isinstance(schedulers, dict) or not isinstance(schedulers.get(scheduler), dict):
-        raise SwflowError(f"{config}: schedulers: no {scheduler!r}; expected a file that `swflow import site` wrote")
-    return dict(content)
+        text = yaml.safe_dump(content, sort_keys=False, width=120)
+        write_text(output, with_comments(text, config.read_text(encoding="utf-8")))
 
 
 @app.command("fidelity")
 def compare_with_record(
     log: AnyLog,
     scheduler: list[str] | None = None,
+    config: Path | None = None,
     machine: MachineSize = None,
     partition: PartitionSizes = None,
     machine_resource: MachineResources = None,
@@ -303,6 +319,7 @@ def compare_with_record(
     -------
     scheduler: site, site-conservative …, easy, fcfs, sjf …, or 'name: {order: sjf, backfill: easy}' (default: fcfs,
         easy, conservative, also in the partitions of the log). Repeatable.
+    config: Take the machine and the scheduler of the site from this config (swflow import site, calibrate).
     """
     from swflow.analysis.fidelity import MEASURES, fidelity
     from swflow.log.site import SITE
@@ -312,10 +329,12 @@ def compare_with_record(
     from swflow.studies.variants import variants
     from swflow.studies.whatif import applied, supported
 
-    site = _site_model(log, machine, partition, machine_resource)
+    site = _site_model(log, machine, partition, machine_resource, config)
     workload = site.workload
     names = ["fcfs", "easy", "conservative"]
-    if len(site.partitions) > 1 or site.resources:
+    if config is not None:
+        names = [SITE]
+    elif len(site.partitions) > 1 or site.resources:
         names += [SITE, f"{SITE}-fcfs", f"{SITE}-conservative"]
     names += [SITE_QOS] * (site.priorities is not None)
     asked = variants(dict(site.scheduler(text) for text in scheduler or names))

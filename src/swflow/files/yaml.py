@@ -6,6 +6,7 @@ levels of a user's text are counted before its content is created.
 """
 
 import os
+import re
 from collections.abc import Hashable
 from typing import Any
 
@@ -112,3 +113,42 @@ class _UniqueKeys(SafeLoader):
 def _mistake(problem: str, place: Any) -> yaml.MarkedYAMLError:
     """Return the error for a mistake at an event or a node."""
     return yaml.MarkedYAMLError(problem=problem, problem_mark=place.start_mark)
+
+
+#: A line of YAML: what it states, and a comment that no quote contains.
+_LINE = re.compile(r"""^((?:[^#'"]|"[^"]*"|'[^']*'|(?<=\S)#)*?)(\s*(?:(?<=\s)|^)#.*)?$""")
+
+
+def with_comments(text: str, commented: str) -> str:
+    r"""
+    Return a text of YAML with the comments of another one; those whose line it does not have are at the end.
+
+    Examples
+    --------
+    >>> print(with_comments("a: 1\nb: 3\n", "# first\na: 1 # one\nb: 2 # two\n"), end="")
+    # first
+    a: 1 # one
+    b: 3
+    # two
+    """
+    before: dict[str, list[str]] = {}
+    beside: dict[str, list[str]] = {}
+    waiting = list[str]()
+    for line in commented.splitlines():
+        found = _LINE.match(line)
+        content, comment = (found[1].rstrip(), (found[2] or "").strip()) if found else (line.rstrip(), "")
+        if not content:
+            waiting += [line] if comment else []
+            continue
+        if waiting:
+            before.setdefault(content, []).extend(waiting)
+            waiting = []
+        if comment:
+            beside.setdefault(content, []).append(comment)
+    lines = list[str]()
+    for line in text.splitlines():
+        lines += before.pop(line.rstrip(), [])
+        here = beside.get(line.rstrip(), [])
+        lines.append(f"{line} {here.pop(0)}" if here else line)
+    left = [comment for several in (*before.values(), *beside.values()) for comment in several]
+    return "\n".join([*lines, *left, *waiting]) + "\n"

@@ -129,7 +129,8 @@ class Machine:
         """Return a description of the machine as text."""
         shared = ", ".join(f"{name} {capacity:,.10g}" for name, capacity in self.capacities.items())
         counted = "".join(f", {name} {capacity:,}" for name, capacity in self.resources.items())
-        return f"{self.processors:,} processors in {self.nodes:,} nodes" + (f" of {shared}" if shared else "") + counted
+        where = f" in {self.nodes:,} nodes" if self.nodes < self.processors or shared else ""
+        return f"{self.processors:,} processors{where}" + (f" of {shared}" if shared else "") + counted
 
     def to_dict(self) -> dict[str, object]:
         """Return the machine as JSON-compatible data, for Parquet metadata; without ``resources`` if it has none."""

@@ -28,6 +28,7 @@ from swflow.scheduling.options import (
     SHARE,
     USAGE,
     USER_LIMITS,
+    USERS,
     WINDOW_OPTIONS,
     WITH_USER_LIMITS,
     Account,
@@ -360,16 +361,35 @@ def _limits(value: Any, where: str) -> Limits:
         for name, limit in _named(value[kind], f"{where}: {kind}").items():
             here = f"{where}: {kind}: {name}"
             if isinstance(limit, Mapping):
-                _require_keys(here, limit, known, ())
-                of_kind[name] = {what: _whole(most, f"{here}: {what}") for what, most in limit.items()}
+                _require_keys(here, limit, (*known, USERS) if kind == "group" else known, ())
+                own: dict[str, Any] = {
+                    what: _limit(most, f"{here}: {what}") for what, most in limit.items() if what != USERS
+                }
+                if USERS in limit:
+                    own[USERS] = _limits_of_users(limit[USERS], f"{here}: {USERS}")
+                of_kind[name] = own
             elif name in known:
-                of_kind[name] = _whole(limit, here)
+                of_kind[name] = _limit(limit, here)
             else:
                 raise SwflowError(
                     f"{here}: {shown(limit)}; expected limits such as {{jobs: 10, processors: 64}}"
                     f"{suggest(name, known)}"
                 )
     return found
+
+
+def _limits_of_users(value: Any, where: str) -> dict[str, dict[str, int]]:
+    """Return the limits of named users in a group."""
+    found = {}
+    for name, limit in _named(value, where).items():
+        _require_keys(f"{where}: {name}", limit, LIMITS, ())
+        found[name] = {what: _limit(most, f"{where}: {name}: {what}") for what, most in limit.items()}
+    return found
+
+
+def _limit(value: Any, where: str) -> int:
+    """Return a limit; 0 allows no job."""
+    return 0 if isinstance(value, Integral) and not isinstance(value, bool) and value == 0 else _whole(value, where)
 
 
 def _accounts(value: Any, where: str) -> dict[str, Account]:

@@ -281,7 +281,8 @@ class Options:
         "limits",
         "The maximum of running jobs, processors and processor_minutes (that are left to running jobs) of a user, "
         "group, partition and QOS, such as {user: {jobs: 10}, partition: {debug: {processors: 64}}}, and of each user "
-        "in a partition or QOS (user_jobs and so on); jobs beyond it are skipped.",
+        "in a partition or QOS (user_jobs and so on), or of a named user in a group, such as "
+        "{group: {physics: {users: {alice: {jobs: 5}}}}}; jobs beyond it are skipped.",
         optional=True,
     )
     accounts: Mapping[str, Account] | None = option(
@@ -428,6 +429,9 @@ SHARED_ALLOCATIONS = frozenset({"least-shared", "threshold"})
 
 #: The kinds of accounts that limits apply to, the limited quantities, and those of each user in a partition or QOS.
 LIMITED, LIMITS = ("user", "group", "partition", "qos"), ("jobs", "processors", "processor_minutes")
+
+#: The key of the limits of named users in a group.
+USERS = "users"
 
 USER_LIMITS, WITH_USER_LIMITS = tuple(f"user_{name}" for name in LIMITS), ("partition", "qos")
 

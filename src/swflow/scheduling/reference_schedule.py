@@ -12,9 +12,10 @@ from swflow.jobs.table import Workload
 from swflow.log.swf import run_as_swf, write_swf
 from swflow.scheduling.eligibility import has_values
 from swflow.scheduling.options import CHOICES
-from swflow.scheduling.orders.fair_share import Names, formula_of
+from swflow.scheduling.orders.fair_share import formula_of
 from swflow.scheduling.orders.formula import PENALTIES
 from swflow.scheduling.orders.keys import mentioned
+from swflow.scheduling.orders.names import Names
 from swflow.scheduling.orders.vocabulary import LOG, OF_ACCOUNTS, ORDERS
 from swflow.scheduling.scheduler import Scheduler
 

@@ -1,56 +1,34 @@
 """Read slurm.conf: options, nodes and partitions, each with the file and line that states it."""
 
-import itertools
-import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 import polars as pl
 
-from swflow.errors import SwflowError, shown
-from swflow.files.reading import read_text
+from swflow.errors import SwflowError
 from swflow.log.importers.slurm import duration, gpus_of_gres
-from swflow.sites.include import Includes
-from swflow.values import Limit, whole_number
+from swflow.sites.hosts import HOSTS, expand_hosts
+from swflow.sites.lines import Place, Value, lines_of, read_file
+from swflow.values import Limit
 
 #: Keywords that begin a line with several pairs; the others have one pair a line.
 _RECORDS = ("nodename", "partitionname", "nodeset", "downnodes", "frontendname", "switchname")
 
-#: Limits of the hosts of a host list or a site, and of the sum of the nodes of all partitions.
-HOSTS = Limit(1_000_000, "nodes")
+#: Limit of the sum of the nodes of all partitions.
 MEMBERS = Limit(10_000_000, "nodes in partitions")
-
-
-class Place(NamedTuple):
-    """A line of a file."""
-
-    file: Path
-    line: int
-
-    def __str__(self) -> str:
-        """Return ``file:line`` for messages."""
-        return f"{self.file}:{self.line}"
-
-
-class Value(NamedTuple):
-    """The text of an option, how the file spells its name, and where it stands."""
-
-    name: str
-    text: str
-    place: Place
-
-    def whole(self) -> int:
-        """Return the whole number; raise an error if the text is another one."""
-        return whole_number(self.text, f"{self.place}: {self.name}")
 
 
 @dataclass(frozen=True)
 class Node:
-    """Nodes of one line: their names, CPUs and memory (MB) of each, GPUs and weight of each, and features."""
+    """
+    Nodes of one line: their names, CPUs and memory (MB) of each, GPUs and weight of each, and features.
+
+    ``memory`` is 0 if no size is stated; ``is_sized`` says whether the CPUs are stated. ``away`` is the state of nodes
+    that run no jobs, and empty for the others.
+    """
 
     names: tuple[str, ...]
     cpus: int
@@ -58,7 +36,8 @@ class Node:
     gpus: int
     weight: int
     features: frozenset[str]
-    is_down: bool
+    is_sized: bool
+    away: str
 
 
 @dataclass(frozen=True)
@@ -81,13 +60,14 @@ class SlurmConf:
     A configuration: options of the cluster by lower-case name, nodes by name, and partitions.
 
     ``records`` has the options of node and partition lines, ``Keyword.Option`` in lower case, with the first place of
-    each of their values.
+    each of their values. ``ignored`` are sentences on nodes, partitions and sizes that were not used.
     """
 
     options: Mapping[str, Value]
     nodes: Mapping[str, Node]
     partitions: tuple[SlurmPartition, ...]
     records: Mapping[str, Sequence[Value]]
+    ignored: Sequence[str] = ()
 
     def text(self, option: str, default: str = "") -> str:
         """Return the text of an option of the cluster."""
@@ -119,164 +99,245 @@ class SlurmConf:
         return default if value is None else seconds_of(value)
 
 
-def read_slurm_conf(path: str | Path) -> SlurmConf:
+def read_slurm_conf(path: str | Path, shown_nodes: str | Path | None = None) -> SlurmConf:
     """
     Read a slurm.conf with the files that it includes.
 
     Names of options are compared in lower case. Lines with ``NodeName=DEFAULT`` or ``PartitionName=DEFAULT`` set the
     defaults of the following lines. The last line of an option of the cluster counts, as in Slurm. (SchedMD, slurm.conf
-    manual.)
+    manual.) ``shown_nodes`` is the output of ``scontrol show node``: the sizes that slurm.conf does not state, and
+    dynamic nodes.
 
     Raise `SwflowError`, with file and line, if a line is neither a comment, an include, nor pairs ``Option=Value``; if
     a node or partition has no valid size; or if a partition names nodes that are not defined.
     """
     path = Path(path)
-    options: dict[str, Value] = {}
-    nodes: dict[str, Node] = {}
-    sets: dict[str, tuple[str, ...]] = {}
-    stated: list[tuple[dict[str, Value], Place]] = []
-    records: dict[str, dict[str, Value]] = {}  # the values of each option by text
-    defaults: dict[str, dict[str, Value]] = {}
-    down: set[str] = set()
-    in_sets = 0
-    for place, pairs in _lines(path, Includes(path), 0):
-        keyword = pairs[0].name.lower()
+    found = _Content()
+    for pairs in lines_of(path):
+        found.add(pairs)
+    if not found.partitions:
+        raise SwflowError(f"{path}: no line PartitionName=…; expected a slurm.conf with nodes and partitions")
+    if shown_nodes is not None:
+        found.add_shown(read_shown_nodes(shown_nodes))
+    return found.resolved()
+
+
+@dataclass
+class _Content:
+    """The lines of slurm.conf, collected until the names in them can be resolved."""
+
+    options: dict[str, Value] = field(default_factory=dict)
+    nodes: dict[str, Node] = field(default_factory=dict)
+    places: dict[str, Place] = field(default_factory=dict)
+    sets: list[dict[str, Value]] = field(default_factory=list)
+    partitions: list[dict[str, Value]] = field(default_factory=list)
+    down: dict[str, str] = field(default_factory=dict)
+    records: dict[str, dict[str, Value]] = field(default_factory=dict)  # the values of each option by text
+    joined: dict[str, list[str]] = field(default_factory=dict)  # the dynamic nodes of each partition
+    _defaults: dict[str, dict[str, Value]] = field(default_factory=dict)
+
+    def add(self, pairs: Sequence[Value]) -> None:
+        """Add a line."""
+        keyword, place = pairs[0].name.lower(), pairs[0].place
         if keyword not in _RECORDS:
-            options |= {value.name.lower(): value for value in pairs}
-            continue
+            self.options |= {value.name.lower(): value for value in pairs}
+            return
         content = {value.name.lower(): value for value in pairs}
         for name in list(content)[1:]:
-            records.setdefault(f"{keyword}.{name}", {}).setdefault(content[name].text, content[name])
+            self.records.setdefault(f"{keyword}.{name}", {}).setdefault(content[name].text, content[name])
         if pairs[0].text.upper() == "DEFAULT":
-            defaults[keyword] = defaults.get(keyword, {}) | content
-            continue
-        content = defaults.get(keyword, {}) | content
+            self._defaults[keyword] = self._defaults.get(keyword, {}) | content
+            return
+        content = self._defaults.get(keyword, {}) | content
         if keyword == "nodename":
-            node = _node(content, place)
-            nodes.update(dict.fromkeys(node.names, node))
-            HOSTS.require(len(nodes), str(place))
+            node = _node(content)
+            self.nodes.update(dict.fromkeys(node.names, node))
+            self.places.update(dict.fromkeys(node.names, place))
+            HOSTS.require(len(self.nodes), str(place))
         elif keyword == "nodeset":
-            sets[pairs[0].text] = _members(content, nodes, place)
-            in_sets += len(sets[pairs[0].text])
-            MEMBERS.require(in_sets, str(place))
+            self.sets.append(content)
         elif keyword == "downnodes":
-            down |= set(expand_hosts(pairs[0].text, place))
-            HOSTS.require(len(down), str(place))
+            state = content["state"].text.upper() if "state" in content else "DOWN"
+            self.down |= dict.fromkeys(expand_hosts(pairs[0].text, place), state)
+            HOSTS.require(len(self.down), str(place))
         elif keyword == "partitionname":
-            stated.append((content, place))
-    usable = {name: node for name, node in nodes.items() if name not in down and not node.is_down}
-    partitions: list[SlurmPartition] = []
-    members = 0
-    for content, place in stated:
-        partitions.append(_partition(content, place, nodes, usable, sets))
-        members += len(partitions[-1].nodes)
-        MEMBERS.require(members, str(place))
-    if not partitions:
-        raise SwflowError(f"{path}: no line PartitionName=…; expected a slurm.conf with nodes and partitions")
-    values = {name: list(by_text.values()) for name, by_text in records.items()}
-    return SlurmConf(options, usable, tuple(partitions), values)
+            self.partitions.append(content)
 
+    def add_shown(self, shown: Mapping[str, "ShownNode"]) -> None:
+        """Add what ``scontrol show node`` prints: sizes that slurm.conf does not state, and dynamic nodes."""
+        for name, one in shown.items():
+            known = self.nodes.get(name)
+            if known is None:
+                self.nodes[name], self.places[name] = one.node, one.place
+                for partition in one.partitions:
+                    self.joined.setdefault(partition, []).append(name)
+            else:
+                self.nodes[name] = replace(
+                    known,
+                    cpus=known.cpus if known.is_sized else one.node.cpus,
+                    memory=known.memory or one.node.memory,
+                    gpus=known.gpus or one.node.gpus,
+                    is_sized=True,
+                )
+        HOSTS.require(len(self.nodes), "scontrol show node")
 
-def read_file(path: Path) -> str:
-    """Return the text of a file of the site; raise `SwflowError` if it cannot be read."""
-    return read_text(path, errors="replace")
-
-
-def _lines(path: Path, includes: Includes, depth: int) -> Iterator[tuple[Place, list[Value]]]:
-    """Yield the pairs of each logical line, with included files in their place."""
-    begin = 1
-    parts: list[str] = []
-    for number, raw in enumerate([*read_file(path).splitlines(), ""], 1):  # a last line can end in a backslash
-        begin = begin if parts else number
-        line = re.split(r"(?<!\\)#", raw, maxsplit=1)[0].replace(r"\#", "#").rstrip()
-        if line.endswith("\\"):
-            parts.append(line[:-1])
-            continue
-        line, parts, place = " ".join([*parts, line]).strip(), [], Place(path, begin)
-        if not line:
-            continue
-        included = re.fullmatch(r"include\s+(\S+)", line, re.IGNORECASE)
-        if included is None:
-            pairs = _pairs(line, place, is_named=depth == 0)
-            if pairs[0].name.lower() == "clustername":
-                includes.cluster = pairs[0].text
-            yield place, pairs
-            continue
-        for file in includes.files_of(included[1], place, depth):
-            yield from _lines(file, includes, depth + 1)
-
-
-_PAIR = re.compile(r"""([\w-]+)\s*[+-]?=\s*("[^"]*"|'[^']*'|[^\s"']*)\s*""")
-
-
-def _pairs(line: str, place: Place, is_named: bool) -> list[Value]:
-    """Return the pairs of a line; errors do not show the content of a file that the user has not named."""
-    found, at = [], 0
-    while at < len(line):
-        pair = _PAIR.match(line, at)
-        if pair is None:
-            shown = f"{line[at : at + 60]!r}" if is_named else "invalid line"
-            raise SwflowError(f"{place}: {shown}; expected Option=Value or a comment (#)")
-        found.append(Value(pair[1], pair[2].strip("\"'"), place))
-        at = pair.end()
-    return found
-
-
-def expand_hosts(text: str, place: Place) -> list[str]:
-    """
-    Return the hosts of a host list.
-
-    Examples
-    --------
-    >>> expand_hosts("gpu[1-2],n[08-10,12],r[1-2]c[0-1]", Place(Path("slurm.conf"), 1))
-    ['gpu1', 'gpu2', 'n08', 'n09', 'n10', 'n12', 'r1c0', 'r1c1', 'r2c0', 'r2c1']
-    """
-    hosts: list[str] = []
-    for item in re.sub(r"\[[^\]]*\]", lambda found: found[0].replace(",", ";"), text).split(","):
-        parts = re.split(r"\[([^\]]*)\]", item.strip())
-        if any("[" in part or "]" in part for part in parts) or not item.strip():
-            raise SwflowError(f"{place}: {shown(text)}; expected a host list such as n[001-128],gpu[1-4]")
-        ranges = [_ranges(part, text, place) for part in parts[1::2]]
-        count = math.prod(sum(last - first + 1 for first, last, _ in numbers) for numbers in ranges)
-        HOSTS.require(len(hosts) + count, str(place))
-        spelled = [[f"{number:0{width}d}" for first, last, width in numbers for number in range(first, last + 1)]
-                   for numbers in ranges]  # fmt: skip
-        fixed = parts[::2]
-        hosts += [
-            "".join(itertools.chain.from_iterable(zip(fixed, (*names, ""), strict=True)))
-            for names in itertools.product(*spelled)
+    def resolved(self) -> SlurmConf:
+        """Return the configuration, with the nodes of node sets and partitions."""
+        self._require_sizes()
+        away = {name: self.down.get(name) or node.away for name, node in self.nodes.items()}
+        usable = {name: node for name, node in self.nodes.items() if not away[name]}
+        sets = self._members()
+        ignored = [
+            f"{counted([name for name in away if away[name] == state])} left out: State={state}"
+            for state in sorted(set(away.values()) - {""})
         ]
-    return hosts
+        partitions, members = [], 0
+        for content in self.partitions:
+            name, place = content["partitionname"].text, content["partitionname"].place
+            hosts = self._hosts_of(content, sets)
+            unknown = [host for host in hosts if host not in self.nodes]
+            if unknown and not self._has_dynamic_nodes:
+                raise SwflowError(
+                    f"{place}: partition {name}: no line NodeName={unknown[0]} ({len(unknown)} such nodes)"
+                )
+            if unknown:
+                ignored.append(f"partition {name}: {counted(unknown)} left out: dynamic, sizes unknown{_SHOWN}")
+            partition = SlurmPartition(name, tuple(host for host in dict.fromkeys(hosts) if host in usable), content)
+            members += len(partition.nodes)
+            MEMBERS.require(members, str(place))
+            partitions.append(partition)
+            if not partition.nodes:
+                ignored.append(f"partition {name} has no nodes that are up{_SHOWN if self._has_dynamic_nodes else ''}")
+        served = {name for one in partitions for name in one.nodes}
+        if idle := [name for name in usable if name not in served]:
+            ignored.append(f"{counted(idle)} left out: in no partition")
+        if unsized := [name for name, node in usable.items() if name in served and not node.is_sized]:
+            ignored.append(f"{counted(unsized)} counted with 1 processor: neither CPUs nor sockets are stated{_SHOWN}")
+        values = {name: list(by_text.values()) for name, by_text in self.records.items()}
+        return SlurmConf(self.options, usable, tuple(partitions), values, ignored)
+
+    @property
+    def _has_dynamic_nodes(self) -> bool:
+        """Return whether nodes can exist that slurm.conf does not define."""
+        return "maxnodecount" in self.options
+
+    def _require_sizes(self) -> None:
+        """Raise an error if nodes state their sizes themselves (``FastSchedule=0``), and slurm.conf does not."""
+        fast = self.options.get("fastschedule")
+        unsized = [name for name, node in self.nodes.items() if not node.is_sized and not node.away]
+        if fast is not None and fast.text == "0" and unsized:
+            raise SwflowError(
+                f"{self.places[unsized[0]]}: {counted(unsized)} without size, which FastSchedule=0 takes from the "
+                "nodes; expected CPUs=N: state the processors, or give --nodes with the output of `scontrol show node`"
+            )
+
+    def _members(self) -> dict[str, list[str]]:
+        """Return the nodes of each node set: those named, and those with its feature."""
+        having: dict[str, list[str]] = {}
+        for name, node in self.nodes.items() if self.sets else ():
+            for feature in node.features:
+                having.setdefault(feature, []).append(name)
+        found: dict[str, list[str]] = {}
+        total = 0
+        for content in self.sets:
+            keyword = content["nodeset"]
+            hosts = expand_hosts(content["nodes"].text, keyword.place) if _stated(content, "nodes") else []
+            hosts += having.get(content["feature"].text, []) if "feature" in content else []
+            found[keyword.text] = list(dict.fromkeys([*found.get(keyword.text, ()), *hosts]))
+            total += len(hosts)
+            MEMBERS.require(total, str(keyword.place))
+        return found
+
+    def _hosts_of(self, content: Mapping[str, Value], sets: Mapping[str, Sequence[str]]) -> list[str]:
+        """Return the nodes that a partition names, and the dynamic ones that joined it."""
+        joined = self.joined.get(content["partitionname"].text, [])
+        if not _stated(content, "nodes"):
+            return list(joined)
+        nodes = content["nodes"]
+        if nodes.text.upper() == "ALL":
+            return list(self.nodes)
+        hosts = list[str]()
+        for item in expand_hosts(nodes.text, nodes.place):
+            hosts += self.nodes if item.upper() == "ALL" else sets.get(item, (item,))
+            MEMBERS.require(len(hosts), str(nodes.place))
+        return hosts + joined
 
 
-def _ranges(text: str, hosts: str, place: Place) -> list[tuple[int, int, int]]:
-    """Return first and last number of each range between two brackets, separated by ``;``, and its digits."""
-    found = []
-    for part in text.split(";"):
-        ends = re.fullmatch(r"([0-9]{1,18})(?:-([0-9]{1,18}))?", part.strip())
-        if ends is None or (ends[2] and int(ends[2]) < int(ends[1])):
-            raise SwflowError(f"{place}: {shown(hosts)}; expected ranges such as [001-128,130] in a host list")
-        found.append((int(ends[1]), int(ends[2] or ends[1]), len(ends[1])))
+#: How to state the sizes of nodes.
+_SHOWN = "; state them with --nodes (the output of `scontrol show node`)"
+
+
+def _stated(content: Mapping[str, Value], name: str) -> bool:
+    """Return whether an option has a text other than an empty one or ``(null)``."""
+    return name in content and content[name].text.strip() not in ("", "(null)")
+
+
+def counted(names: Iterable[str]) -> str:
+    """Return the number of nodes as text, with the name of the first one."""
+    found = list(names)
+    return f"{len(found):,} node{'s' * (len(found) > 1)} ({found[0]}{', …' * (len(found) > 1)})"
+
+
+@dataclass(frozen=True)
+class ShownNode:
+    """A node that ``scontrol show node`` prints, with its partitions."""
+
+    node: Node
+    partitions: Sequence[str]
+    place: Place
+
+
+def read_shown_nodes(path: str | Path) -> dict[str, ShownNode]:
+    """Read the output of ``scontrol show node``; raise `SwflowError` if a node has no CPUTot."""
+    path = Path(path)
+    found: dict[str, ShownNode] = {}
+    block: dict[str, Value] = {}
+
+    def close() -> None:
+        if not block:
+            return
+        name = block["nodename"]
+        if "cputot" not in block:
+            raise SwflowError(f"{name.place}: {name.text}: no CPUTot=; expected the output of `scontrol show node`")
+        content = {key: value for key, value in block.items() if value.text not in ("", "(null)", "N/A")}
+        content["cpus"] = content["cputot"]
+        content["features"] = content.get("availablefeatures", content["cpus"]._replace(text=""))
+        content.pop("state", None)  # the state of a moment
+        members = content["partitions"].text.split(",") if "partitions" in content else []
+        found[name.text] = ShownNode(_node(content), members, name.place)
+
+    for number, line in enumerate(read_file(path).splitlines(), 1):
+        if "NodeName=" in line:
+            close()
+            block = {}
+        for key, text in re.findall(r"(?<!\S)([A-Za-z]+)=(\S*)", line) if block or "NodeName=" in line else ():
+            block.setdefault(key.lower(), Value(key, text, Place(path, number)))
+    close()
+    if not found:
+        raise SwflowError(f"{path}: no NodeName=; expected the output of `scontrol show node`")
     return found
 
 
-def _node(content: Mapping[str, Value], place: Place) -> Node:
-    """Return the nodes of a line; like slurmd, count one CPU and no memory where the line states none."""
+def _node(content: Mapping[str, Value]) -> Node:
+    """Return the nodes of a line; like slurmd, count one CPU where the line states none."""
+    name = content["nodename"]
 
-    def number(name: str, default: int) -> int:
-        return content[name].whole() if name in content else default
+    def number(option: str, default: int) -> int:
+        return content[option].whole() if option in content else default
 
     sockets = number("sockets", 0) or number("boards", 1) * number("socketsperboard", 1)
     threads = sockets * number("corespersocket", 1) * number("threadspercore", 1)
     cpus = number("cpus", 0) or number("procs", 0) or threads
-    state = content["state"].text.upper() if "state" in content else "UNKNOWN"
-    features = [content[name].text for name in ("feature", "features") if name in content]
+    sizes = {"cpus", "procs", "sockets", "boards", "socketsperboard", "corespersocket", "threadspercore"}
+    state = content["state"].text.upper().rstrip("*") if "state" in content else "UNKNOWN"
+    features = [content[option].text for option in ("feature", "features") if option in content]
     return Node(
-        tuple(expand_hosts(content["nodename"].text, place)), cpus, number("realmemory", 1),
+        tuple(expand_hosts(name.text, name.place)), cpus, number("realmemory", 0),
         _gpus(content["gres"].text) if "gres" in content else 0,
         number("weight", 1),
-        frozenset(name for text in features for name in re.split(r"[,&|]", text) if name),
-        state.split("+")[0] in ("DOWN", "DRAIN", "FAIL", "FUTURE"),
+        frozenset(one.strip() for text in features for one in re.split(r"[,&|]", text) if one.strip()),
+        not sizes.isdisjoint(content),
+        state if state.split("+")[0] in ("DOWN", "DRAIN", "FAIL", "FAILING", "FUTURE") else "",
     )  # fmt: skip
 
 
@@ -284,30 +345,6 @@ def _node(content: Mapping[str, Value], place: Place) -> Node:
 def _gpus(gres: str) -> int:
     """Return the GPUs in a node's generic resources."""
     return pl.select(gpus_of_gres(pl.lit(gres.lower()))).item() or 0
-
-
-def _members(content: Mapping[str, Value], nodes: Mapping[str, Node], place: Place) -> tuple[str, ...]:
-    """Return the nodes of a node set: those named, and those with its feature."""
-    named = expand_hosts(content["nodes"].text, place) if "nodes" in content else []
-    feature = content["feature"].text if "feature" in content else None
-    return tuple(dict.fromkeys([*named, *(name for name, node in nodes.items() if feature in node.features)]))
-
-
-def _partition(
-    content: Mapping[str, Value],
-    place: Place,
-    nodes: Mapping[str, Node],
-    usable: Mapping[str, Node],
-    sets: Mapping[str, tuple[str, ...]],
-) -> SlurmPartition:
-    """Return a partition with those of its nodes that are not down."""
-    name, text = content["partitionname"].text, content["nodes"].text if "nodes" in content else ""
-    items = expand_hosts(text, place) if text and text.upper() != "ALL" else []
-    members = list(nodes) if text.upper() == "ALL" else [host for item in items for host in sets.get(item, (item,))]
-    missing = [host for host in members if host not in nodes]
-    if missing:
-        raise SwflowError(f"{place}: partition {name}: no line NodeName={missing[0]} ({len(missing)} such nodes)")
-    return SlurmPartition(name, tuple(host for host in dict.fromkeys(members) if host in usable), content)
 
 
 def seconds_of(value: Value) -> float:

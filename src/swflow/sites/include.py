@@ -9,18 +9,26 @@ from swflow.errors import SwflowError
 #: Limits of the included files: how deep they include each other, their number (a file counts each time), their bytes.
 DEPTH, FILES, BYTES = 10, 1000, 2**26
 
+#: Files next to slurm.conf that it does not include.
+_OTHERS = (
+    "acct_gather.conf", "burst_buffer.conf", "cgroup.conf", "ext_sensors.conf", "gres.conf", "helpers.conf",
+    "job_container.conf", "knl_generic.conf", "mpi.conf", "namespace.yaml", "oci.conf", "plugstack.conf",
+    "resources.yaml", "slurmdbd.conf", "topology.conf", "topology.yaml",
+)  # fmt: skip
+
 
 class Includes:
     """
     The files that a slurm.conf includes.
 
-    The file of an absolute path, which is that on the cluster, is searched next to slurm.conf, too. Links out of the
-    folder, hidden files and special files are refused.
+    The file of an absolute path, which is that on the cluster, is searched in the folder of slurm.conf, too, by ever
+    shorter ends of the path. Links out of the folder, hidden files and special files are refused. ``cluster`` and
+    ``host``, which slurm.conf states, replace ``%c`` and ``%h`` in names.
     """
 
-    def __init__(self, conf: Path) -> None:
+    def __init__(self, conf: Path, cluster: str = "", host: str = "") -> None:
         self.conf = conf
-        self.cluster = ""  # the name of the cluster, if it is stated
+        self.names = {"%c": cluster, "%h": host}
         self._folder = Path(os.path.realpath(conf.parent))
         self._files = self._bytes = 0
 
@@ -28,16 +36,22 @@ class Includes:
         """
         Return the files of an Include line, and count them; several for a pattern such as ``*.conf``.
 
-        ``%c`` in the name is the cluster, ``place`` is the line, for errors, and ``depth`` the number of files around
-        it. Raise `SwflowError` if there is no such file, or a limit is exceeded.
+        ``%c`` in the name is the cluster and ``%h`` the host of the controller; one that slurm.conf does not state is
+        any name, if there is only one such file. ``place`` is the line, for errors, and ``depth`` the number of files
+        around it. Raise `SwflowError` if there is no such file, or a limit is exceeded.
         """
         if depth == DEPTH:
             raise SwflowError(f"{place}: files include each other more than {DEPTH} deep; remove the cycle")
-        if "%c" in text and not self.cluster:
-            raise SwflowError(f"{place}: Include {_short(text)}: no ClusterName before this line; expected one")
-        if "%h" in text:
-            raise SwflowError(f"{place}: Include {_short(text)}: the name depends on the host; name one file")
-        found = self._found(Path(text.replace("%c", self.cluster)))
+        name, is_open = text, False
+        for mark, meaning in self.names.items():
+            is_open |= mark in text and not meaning
+            name = name.replace(mark, meaning or "*")
+        found = self._found(Path(name))
+        if len(found) > 1 and is_open:
+            lacking = "ClusterName" if "%c" in text and not self.names["%c"] else "SlurmctldHost"
+            raise SwflowError(
+                f"{place}: Include {_short(text)}: {len(found)} such files, and no {lacking}; expected {lacking}=NAME"
+            )
         if not found:
             raise SwflowError(f"{place}: Include {_short(text)}: no such file; copy it next to {self.conf.name}")
         for file in found:
@@ -50,23 +64,30 @@ class Includes:
         return found
 
     def _found(self, named: Path) -> list[Path]:
-        """Return the files with a path in the folder, or else those with its name next to slurm.conf."""
+        """Return the files with a path in the folder, or else those with the longest end of it."""
         parts = named.parts
         if named.is_absolute() and named.is_relative_to(self.conf.parent.absolute()):
             parts = named.relative_to(self.conf.parent.absolute()).parts
-        for relative in (parts, parts[-1:]):
-            if relative and ".." not in relative and not Path(*relative).is_absolute():
-                found = [self.conf.parent / path for path in self._matching(Path(*relative))]
+        for begin in range(len(parts)):
+            relative = parts[begin:]
+            if ".." not in relative and not Path(*relative).is_absolute():
+                found = [self.conf.parent / path for path in self._matching(Path(*relative), begin > 0)]
                 if found:
                     return found
         return []
 
-    def _matching(self, relative: Path) -> list[Path]:
-        """Return the file of a path in the folder, or those whose names match it; folders have no patterns."""
+    def _matching(self, relative: Path, is_end: bool) -> list[Path]:
+        """
+        Return the file of a path in the folder, or those whose names match it; folders have no patterns.
+
+        The end of a pattern's path, such as ``*.conf``, matches no file that is slurm.conf or has another purpose.
+        """
         outer = self._folder / relative.parent
         names = [relative.name]
         if not (self._folder / relative).exists() and outer.is_dir():
             names = sorted(entry.name for entry in os.scandir(outer) if fnmatchcase(entry.name, relative.name))
+            if is_end or relative.parent == Path():
+                names = [name for name in names if name not in (*_OTHERS, self.conf.name)]
         return [relative.parent / name for name in names if self._is_inside(relative.parent / name)]
 
     def _is_inside(self, relative: Path) -> bool:

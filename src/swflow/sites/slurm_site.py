@@ -15,11 +15,14 @@ import yaml
 from swflow.errors import SwflowError, one_line, visible
 from swflow.files.yaml import parse_yaml
 from swflow.log.site import SITE
-from swflow.scheduling.option_checks import in_ranges
 from swflow.scheduling.options import SCHEDULER_PARAMETERS
-from swflow.sites.conf import MEMBERS, Node, SlurmConf, SlurmPartition, Value, expand_hosts, read_slurm_conf
-from swflow.sites.tables import Row, read_reservations, read_table
-from swflow.values import local_time, whole_number
+from swflow.sites.conf import Node, SlurmConf, SlurmPartition, counted, read_slurm_conf
+from swflow.sites.defaults import with_defaults
+from swflow.sites.limits import accounts_of, limits_of, not_simulated, run_minutes, without_empty
+from swflow.sites.lines import Value
+from swflow.sites.tables import Row, read_table
+from swflow.sites.windows import read_events, read_windows, unavailable
+from swflow.values import whole_number
 
 #: How options are simulated, by name.
 _OPTIONS = Path(__file__).with_name("options.yaml")
@@ -53,12 +56,20 @@ class Note(NamedTuple):
 
 @dataclass(frozen=True)
 class SlurmSite:
-    """A site: its processors and nodes, the options of its scheduler, and a note on each option that was read."""
+    """
+    A site: its processors and nodes, the options of its scheduler, and a note on each option that was read.
+
+    ``cluster`` is its name, empty if slurm.conf does not state it; ``ignored`` are sentences on nodes, partitions and
+    sizes that were not used, and ``limits`` those that are not simulated.
+    """
 
     processors: int
     nodes: int
     options: Mapping[str, Any]
     notes: Sequence[Note]
+    cluster: str = ""
+    ignored: Sequence[str] = ()
+    limits: Sequence[str] = ()
 
 
 @cache
@@ -76,53 +87,53 @@ def read_site(
     associations: str | Path | None = None,
     reservations: str | Path | None = None,
     usage: str | Path | None = None,
+    nodes: str | Path | None = None,
+    events: str | Path | None = None,
+    time_zone: str | None = None,
+    version: str | None = None,
 ) -> SlurmSite:
     """
     Read a Slurm site from its slurm.conf and, if given, the output of Slurm's commands.
 
-    The files that slurm.conf includes lie next to it. The others are the output of ``sacctmgr show qos -P``, ``sacctmgr
-    show assoc -P``, ``scontrol show res`` and ``sshare -a -l -P``. Raise `SwflowError`, with file and line, if one has
-    another form.
+    The files that slurm.conf includes lie in its folder. The others are the output of ``sacctmgr show qos -P``,
+    ``sacctmgr show assoc -P``, ``scontrol show res``, ``sshare -a -l -P`` and, for ``nodes``, ``scontrol show node``;
+    for ``events`` it is ``sacctmgr show event -P``. Times of reservations and events are those of ``time_zone``, by
+    default those of the log. ``version`` of Slurm decides about the defaults of slurm.conf.
+    Raise `SwflowError`, with file and line, if one has another form.
     """
-    slurm = read_slurm_conf(conf)
+    slurm = with_defaults(read_slurm_conf(conf, nodes), version)
     levels = [] if qos is None else read_table(qos, "sacctmgr show qos -P", ["name", "priority"])
     members = (
         [] if associations is None else read_table(associations, "sacctmgr show assoc -P", ["account", "user", "share"])
     )
-    windows = [] if reservations is None else read_reservations(reservations)
     used = [] if usage is None else read_table(usage, "sshare -a -l -P", ["account", "user", "rawusage"])
     serving = _serving(slurm)
     limiting = (levels, members) if _enforces_limits(slurm) else ([], [])
-    has_minutes = any(_run_minutes(row) for rows in limiting for row in rows)
+    has_minutes = any(run_minutes(row) for rows in limiting for row in rows)
     options: dict[str, Any] = _order(slurm, levels, has_minutes) | _backfill(slurm)
     options |= {"nodes": _node_groups(slurm, serving), "preemption": _preemption(slurm, levels)}
     numbers = {name: number for number, name in enumerate(serving, 1)}
-    away: list[list[int]] = []
-    reserved = 0
-    for window in windows:
-        away.append([numbers[name] for name in _reserved(window) if name in numbers])
-        reserved += len(away[-1])
-        MEMBERS.require(reserved, str(window.place))
-    options["unavailable"] = [_window(one, nodes) for one, nodes in zip(windows, away, strict=True) if nodes]
-    options["limits"] = _limits(slurm.partitions, *limiting)
+    windows = [] if reservations is None else read_windows(reservations, numbers)
+    windows += [] if events is None else read_events(events, numbers)
+    options["unavailable"] = unavailable(windows, time_zone)
+    options["limits"] = limits_of(slurm.partitions, *limiting)
     has_shares = "fair_share_of" in options.get("priority", {})
     has_accounts = has_shares or "group" in options["limits"]
-    options["accounts"] = _accounts(members, used, has_shares) if has_accounts else {}
+    options["accounts"] = accounts_of(members, used, has_shares) if has_accounts else {}
     notes = [
         *_conf_notes(slurm, levels),
         *_row_notes("QOS", levels),
         *_row_notes("Assoc", members),
-        *map(_window_note, windows, away),
+        *(_window_note(*one) for one in windows),
     ]
     if used and not has_shares:
         unused = Treatment("no", "there is no weight of fair share")
         notes.append(Note("Usage.RawUsage", used[0].text("rawusage"), str(used[0].place), unused))
     processors = sum(slurm.nodes[name].cpus for name in serving)
-    return SlurmSite(processors, len(serving), _without_empty(options), notes)
-
-
-def _without_empty(content: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in content.items() if value}
+    ignored = [*slurm.ignored, *_memory_in_words(slurm, serving)]
+    cluster = slurm.text("ClusterName")
+    limits = not_simulated(*limiting)
+    return SlurmSite(processors, len(serving), without_empty(options), notes, cluster, ignored, limits)
 
 
 def _order(slurm: SlurmConf, levels: Sequence[Row], has_minutes: bool) -> dict[str, Any]:
@@ -142,7 +153,7 @@ def _order(slurm: SlurmConf, levels: Sequence[Row], has_minutes: bool) -> dict[s
             priority[f"{weight}_factors"] = of
         else:
             priority[weight] = 0
-    priority = _without_empty(priority)
+    priority = without_empty(priority)
     found: dict[str, Any] = {"order": "slurm-multifactor", "priority": priority}
     if "age" in priority:
         priority["max_age"] = min(slurm.seconds("PriorityMaxAge", 7 * 86400.0), 1e12)
@@ -220,7 +231,7 @@ def _preemption(slurm: SlurmConf, levels: Sequence[Row]) -> dict[str, Any]:
         preempted = {name for named in others.values() for name in named}
         texts = {row.text("name"): row.text("preemptmode") for row in levels if row.text("name") in preempted}
         priorities = {row.text("name"): min(row.whole("priority") or 0, 65_535) for row in levels}
-        found["qos_priorities"] = _without_empty({name: priorities.get(name) for name in sorted(preempted)})
+        found["qos_priorities"] = without_empty({name: priorities.get(name) for name in sorted(preempted)})
     elif kind == "partition_prio":
         found["partition"] = {one.name: _factor(one, "prioritytier") for one in slurm.partitions}
         texts = {one.name: one.text("PreemptMode") for one in slurm.partitions}
@@ -239,7 +250,7 @@ def _preemption(slurm: SlurmConf, levels: Sequence[Row]) -> dict[str, Any]:
     lifetime = re.search(r"cred_expire=(\d+)", slurm.text("AuthInfo"))
     if lifetime:
         found["requeue_delay"] = whole_number(lifetime[1], f"{slurm.options['authinfo'].place}: cred_expire") + 1
-    return _without_empty(found)
+    return without_empty(found)
 
 
 def _preempt_mode(slurm: SlurmConf, text: str) -> str:
@@ -256,7 +267,7 @@ def _serving(slurm: SlurmConf) -> dict[str, list[str]]:
     for one in slurm.partitions:
         for name in one.nodes:
             serving[name].append(one.name)
-    serving = _without_empty(serving)
+    serving = without_empty(serving)
     if not serving:
         raise SwflowError("no partition has nodes that are up; expected a slurm.conf with NodeName and PartitionName")
     return serving
@@ -266,101 +277,43 @@ def _node_groups(slurm: SlurmConf, serving: Mapping[str, list[str]]) -> list[dic
     """Return the nodes of partitions, in their order: the consecutive ones that are alike as groups."""
     several = len({tuple(names) for names in serving.values()}) > 1
     weighted = len({slurm.nodes[name].weight for name in serving}) > 1
+    with_memory = _has_memory(slurm) and all(slurm.nodes[name].memory for name in serving)
     kinds = [
         {"processors": slurm.nodes[name].cpus}
-        | _without_empty({"resources": _resources(slurm.nodes[name], slurm)})
+        | without_empty({"resources": _resources(slurm.nodes[name], with_memory)})
         | ({"weight": slurm.nodes[name].weight} if weighted else {})
-        | _without_empty({"features": sorted(slurm.nodes[name].features)})
+        | without_empty({"features": sorted(slurm.nodes[name].features)})
         | ({"partition": partitions} if several else {})
         for name, partitions in serving.items()
     ]
     return [{"count": len(list(alike)), **kind} for kind, alike in groupby(kinds)]
 
 
-def _resources(node: Node, slurm: SlurmConf) -> dict[str, int]:
-    """Return the GPUs of a node, and its memory (MB) where Slurm allocates it."""
-    has_memory = "MEMORY" in slurm.text("SelectTypeParameters").upper()
-    return _without_empty({"gpus": node.gpus, "memory": has_memory and node.memory})
+def _resources(node: Node, with_memory: bool) -> dict[str, int]:
+    """Return the GPUs of a node, and its memory (MB)."""
+    return without_empty({"gpus": node.gpus, "memory": with_memory and node.memory})
+
+
+def _has_memory(slurm: SlurmConf) -> bool:
+    """Return whether Slurm allocates memory."""
+    return "MEMORY" in slurm.text("SelectTypeParameters").upper()
+
+
+def _memory_in_words(slurm: SlurmConf, serving: Iterable[str]) -> list[str]:
+    """Return why memory is not simulated although Slurm allocates it: nodes whose memory is unknown."""
+    unknown = [name for name in serving if not slurm.nodes[name].memory]
+    if not unknown or not _has_memory(slurm):
+        return []
+    return [
+        f"memory is not simulated: {counted(unknown)} without RealMemory; state it with --nodes (the output of "
+        "`scontrol show node`)"
+    ]
 
 
 def _enforces_limits(slurm: SlurmConf) -> bool:
     """Return whether Slurm enforces the limits of QOS and associations."""
     enforced = {text.strip().lower() for text in slurm.text("AccountingStorageEnforce").split(",")}
     return not enforced.isdisjoint({"limits", "safe", "all"})
-
-
-def _limits(partitions: Iterable[SlurmPartition], levels: Sequence[Row], members: Sequence[Row]) -> dict[str, Any]:
-    """Return the limits of users, accounts and QOS, and of partitions, which are those of their QOS."""
-    qos = _without_empty({row.text("name"): _qos_limits(row) for row in levels})
-    of_partitions = {one.name: dict(qos[one.text("QOS")]) for one in partitions if one.text("QOS") in qos}
-    return _without_empty(_association_limits(members) | {"qos": qos, "partition": of_partitions})
-
-
-def _run_minutes(row: Row) -> int | None:
-    """Return the limit of CPU-minutes that are left to running jobs."""
-    return row.tres("grptresrunmins").get("cpu")
-
-
-def _qos_limits(row: Row) -> dict[str, int]:
-    """Return the limits of a QOS: its running jobs, CPUs and CPU-minutes, and the first two of each user."""
-    limits = {
-        "jobs": row.whole("grpjobs"), "processors": row.tres("grptres").get("cpu"),
-        "processor_minutes": _run_minutes(row), "user_jobs": row.whole("maxjobspu"),
-        "user_processors": row.tres("maxtrespu").get("cpu"),
-    }  # fmt: skip
-    return _without_empty(limits)
-
-
-def _accounts(members: Sequence[Row], used: Sequence[Row], with_shares: bool) -> dict[str, dict[str, Any]]:
-    """Return the accounts, each with the one above it except the root; with shares, also those and usage of users."""
-    found: dict[str, dict[str, Any]] = {}
-    for row in members:
-        account, above, user = row.text("account").strip(), row.text("parname").strip(), row.text("user")
-        share = 1 if row.text("share") == "parent" else row.whole("share") or 0
-        if user and with_shares:
-            found.setdefault(account, {}).setdefault("users", {})[user] = share
-        elif account != "root" and not user:
-            one = found.setdefault(account, {})
-            one |= {"parent": above} if above not in ("", "root") else {}
-            one |= {"share": share} if with_shares and share != 1 else {}
-    for row in used if with_shares else ():
-        user, seconds = row.text("user").strip(), row.whole("rawusage")
-        if user and seconds:
-            found.setdefault(row.text("account").strip(), {}).setdefault("usage", {})[user] = seconds
-    return found
-
-
-def _association_limits(members: Sequence[Row]) -> dict[str, dict[str, dict[str, int]]]:
-    """Return the limits of users and accounts: running jobs, CPUs and CPU-minutes."""
-    limits: dict[str, dict[str, dict[str, int]]] = {}
-    for row in members:
-        user, account = row.text("user"), row.text("account").strip()
-        if account == "root" and not user:
-            continue
-        jobs = [value for value in (row.whole("maxjobs") if user else None, row.whole("grpjobs")) if value]
-        cpus, minutes = row.tres("grptres").get("cpu"), _run_minutes(row)
-        own = _without_empty({"jobs": min(jobs, default=0), "processors": cpus, "processor_minutes": minutes})
-        if own:
-            kind, name = ("user", user) if user else ("group", account)
-            before = limits.setdefault(kind, {}).setdefault(name, own)
-            # A user of several accounts has the sum of the limits.
-            if before is not own:
-                limits[kind][name] = {key: before[key] + own[key] for key in before.keys() & own.keys()}
-    return limits
-
-
-def _reserved(window: Row) -> list[str]:
-    """Return the nodes of a reservation, which may have licenses only."""
-    nodes = window.text("nodes")
-    return [] if nodes == "(null)" else expand_hosts(nodes, window.place)
-
-
-def _window(window: Row, nodes: Sequence[int]) -> dict[str, Any]:
-    """Return the window in which the nodes of a reservation, by position, are unavailable."""
-    since, until = window.text("starttime"), window.text("endtime")
-    for text in (since, until):
-        local_time(text, f"{window.place}: {window.text('reservationname')}")
-    return {"from": since, "until": until, "nodes": in_ranges(nodes)}
 
 
 def _conf_notes(slurm: SlurmConf, levels: Sequence[Row]) -> list[Note]:
@@ -418,10 +371,17 @@ def _row_notes(kind: str, rows: Sequence[Row]) -> list[Note]:
 
 
 def _window_note(window: Row, nodes: Sequence[int]) -> Note:
-    name = "Reservation.MAINT" if "MAINT" in window.text("flags").split(",") else "Reservation.other"
+    flags = window.text("flags").split(",")
+    name = "Reservation.MAINT" if {"MAINT", "EVENT"} & {*flags} else "Reservation.other"
     treatment = _treatment(name, _by_lower_name()) if nodes else Treatment("no", "it has no node of a partition")
     text = f"{window.text('reservationname')} {window.text('nodes')} ({len(nodes)} nodes of partitions)"
     return Note(name, text, str(window.place), treatment)
+
+
+def _about(site: SlurmSite) -> dict[str, Any]:
+    """Return what a config says about a site besides its scheduler."""
+    about = {"cluster": site.cluster, "processors": site.processors, "limits_not_simulated": list(site.limits)}
+    return without_empty(about)
 
 
 def site_yaml(site: SlurmSite, sources: Sequence[str | Path]) -> str:
@@ -429,6 +389,8 @@ def site_yaml(site: SlurmSite, sources: Sequence[str | Path]) -> str:
     lines = [
         f"# The scheduler of a Slurm site, read from {', '.join(map(one_line, map(str, sources)))}. Edit it as needed.",
         f"# The machine has {site.processors:,} processors (Slurm CPUs) in {site.nodes:,} nodes.",
+        *(f"# Note: {one_line(text)}." for text in site.ignored),
+        yaml.safe_dump({"site": _about(site)}, width=120).rstrip(),
         yaml.safe_dump({"schedulers": {SITE: dict(site.options)}}, sort_keys=False, width=120).rstrip(),
         "",
         "# The options that were read. `no` and `partly` say what the simulation leaves out.",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from swflow.errors import SwflowError, shown
-from swflow.sites.conf import Place, read_file
+from swflow.sites.lines import Place, read_file
 from swflow.values import number as finite
 from swflow.values import whole_number
 

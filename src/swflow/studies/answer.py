@@ -30,7 +30,7 @@ class Question:
     A what-if and the context that explains its answer.
 
     The first of ``asked`` is the base. ``log`` is the log's name on the command line, for suggested commands, and
-    ``doubts`` are warnings about it.
+    ``doubts`` are warnings about it. ``settings`` are the options that describe the site: suggested commands keep them.
     """
 
     site: SiteModel
@@ -38,6 +38,7 @@ class Question:
     answer: Answer
     log: str = "LOG"
     doubts: Sequence[str] = field(default_factory=tuple)
+    settings: str = ""
 
     @property
     def workload(self) -> Workload:

@@ -13,7 +13,7 @@ from swflow.files.tables import write_table
 from swflow.studies.answer import Question
 from swflow.studies.answer_tables import now_and_then, tables, units_in
 from swflow.studies.caveats import caveats, next_steps
-from swflow.studies.sentences import fidelity_in_words, options_in_words, sentences, variant_in_words
+from swflow.studies.sentences import MOST_SENTENCES, fidelity_in_words, options_in_words, sentences, variant_in_words
 from swflow.studies.whatif import BASE
 from swflow.studies.wording import Unit, unit_of
 
@@ -103,7 +103,7 @@ def page(question: Question, title: str, command: str = "", digest: str = "") ->
     found = tables(question)
     unit, bars = _bars(question)
     if len(question.variants) > 2:
-        found += [now_and_then(question, variant) for variant in question.ranked]
+        found += [now_and_then(question, variant) for variant in question.ranked[:MOST_SENTENCES]]
     return template.render(
         title=title,
         jobs=question.answer.table["jobs"][0],

@@ -131,7 +131,7 @@ def _groups(question: Question) -> list[Table]:
     groups = question.answer.groups
     for by in groups["by"].unique(maintain_order=True):
         names = groups.filter((pl.col("by") == by) & (pl.col("variant") == question.base.name))
-        most = names.sort("jobs", descending=True, maintain_order=True).head(MOST_GROUPS)
+        most = _most_affected(question, by, names)
         if most.height < 2 and by == "partition":
             continue
         shown = groups.filter((pl.col("by") == by) & pl.col("name").is_in(most["name"].implode()))
@@ -150,6 +150,41 @@ def _groups(question: Question) -> list[Table]:
                 now, then = values.get((question.base.name, name)), values.get((ranked[0].name, name))
                 rows[-1].append(Percent(100 * (then / now - 1)).change if now and then is not None else "")
         columns = [by, "jobs", *variants.values(), *(["change"] if len(question.variants) == 2 else [])]
-        more = f", the {MOST_GROUPS} with most jobs of {names.height:,}" * (names.height > MOST_GROUPS)
+        more = _more(question, by, names)
         found.append(Table(f"Mean wait by {by}, {unit.name}{more}", columns, rows))
     return found
+
+
+#: Below this relative change, the wait of a group counts as unchanged.
+_UNCHANGED = 0.01
+
+
+def _effects(question: Question, by: str) -> pl.DataFrame:
+    """Return the groups of the only variant with the change of their waits in total, ``effect``, and relative."""
+    groups = question.answer.groups
+    then = groups.filter((pl.col("by") == by) & (pl.col("variant") == question.variants[1].name))
+    change = pl.col("value") - pl.col("base")
+    return then.select("name", "jobs", effect=change * pl.col("jobs"), share=change / pl.col("base")).fill_nan(0.0)
+
+
+def _most_affected(question: Question, by: str, names: pl.DataFrame) -> pl.DataFrame:
+    """
+    Return the groups of a table: those with most jobs, or with one variant those whose total wait changes most.
+
+    The latter begin with the greatest gain and end with the greatest loss.
+    """
+    if len(question.variants) != 2:
+        return names.sort("jobs", descending=True, maintain_order=True).head(MOST_GROUPS)
+    effects = _effects(question, by)
+    chosen = effects.sort(pl.col("effect").abs(), descending=True, maintain_order=True).head(MOST_GROUPS)
+    return chosen.sort("effect", maintain_order=True).select("name", "jobs")
+
+
+def _more(question: Question, by: str, names: pl.DataFrame) -> str:
+    """Return how many groups there are, and with one variant how many of them gain and lose, for a title."""
+    if len(question.variants) != 2:
+        return f", the {MOST_GROUPS} with most jobs of {names.height:,}" * (names.height > MOST_GROUPS)
+    share = _effects(question, by)["share"]
+    gain, lose = int((share < -_UNCHANGED).sum()), int((share > _UNCHANGED).sum())
+    of = f"; the {MOST_GROUPS} with the greatest effect of {names.height:,}" * (names.height > MOST_GROUPS)
+    return f": {gain:,} shorter, {lose:,} longer, {names.height - gain - lose:,} within 1 %{of}"

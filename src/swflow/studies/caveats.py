@@ -48,7 +48,9 @@ def left_out_in_words(question: Question) -> list[str]:
     found = []
     if len(partitions) > 1 and pooled:
         found.append(f"{len(partitions)} partitions are simulated as one pool under {', '.join(pooled)}")
-    is_shared = any("partition" in (options.get("limits") or {}) for options in schedulers.values())
+    is_shared = any(
+        "partition" in (options.get("limits") or {}) and not options.get("nodes") for options in schedulers.values()
+    )
     if len(partitions) > 1 and is_shared:
         found.append(
             f"{len(partitions)} partitions share nodes (their peaks add up to more than the machine): they are "
@@ -63,7 +65,8 @@ def left_out_in_words(question: Question) -> list[str]:
     for name, title, note in (("gpus", "GPUs", GPUS), ("licenses", "licenses", LICENSES), ("memory", "memory", "")):
         count = int((jobs[name] > 0).sum()) if name in jobs.columns else notes.get(note, 0)
         without = [one for one, options in planned.items() if name not in resources_of(options, workload.machine)]
-        if count and without:
+        is_free = name == "memory" and question.site.config is not None  # Slurm does not allocate it
+        if count and without and not is_free:
             where = f" (partition {by_partition})" * (name == "gpus" and bool(by_partition))
             found.append(f"{count:,} jobs requested {title}{where}, which are not scheduled{under(without)}")
     counting = [one for one, options in planned.items() if not options.get("nodes")]
@@ -163,8 +166,8 @@ def _nodes_in_words(question: Question) -> list[str]:
     """Return the processors and resources of the nodes that variants add or remove."""
     found = {}
     for variant in question.variants:
-        if variant.nodes is not None and not variant.options.get("nodes"):  # which state their size
-            jobs, name = question.workload.jobs, variant.nodes.partition
+        for change in () if variant.options.get("nodes") else variant.nodes:  # nodes of options state their size
+            jobs, name = question.workload.jobs, change.partition
             numbers = [one.number for one in question.site.partitions if name in ("", one.name)]
             node = node_of(jobs.filter(pl.col("partition_id").is_in(numbers)) if name else jobs)
             units = listed([f"{units:,} {what}{' (MB)' * (what == 'memory')}" for what, units in node.items()])
@@ -193,13 +196,16 @@ def uneven_in_words(question: Question) -> list[str]:
 def next_steps(question: Question) -> list[str]:
     """Return at most three suggested next steps, the most useful first."""
     steps = []
-    log, base, site = shlex.quote(question.log), question.base, question.site
+    base, site = question.base, question.site
+    log = " ".join(filter(None, (shlex.quote(question.log), question.settings)))
     partitioned = len(site.partitions) > 1
     is_pooled = partitioned and is_pool(base.options)
     doubtful = question.answer.trust in (Trust.PERCENTAGES, Trust.DIRECTIONS)
     dropped = listed(site.dropped_by(base.options))
     if is_pooled or (doubtful and dropped):
         steps.append(f"Simulate the site with {dropped or 'its partitions'}: swflow whatif {log} --scheduler {SITE}")
+    elif doubtful and site.config is not None:
+        steps.append(f"Fit what no file of the site states: swflow calibrate {log} -o fitted.yaml")
     elif doubtful and not _weighs_queues(base.options) and site.priorities:
         steps.append(
             f"Test whether priorities of queues or QOS explain the difference to the record: swflow whatif {log} "
@@ -209,8 +215,8 @@ def next_steps(question: Question) -> list[str]:
         steps.append(f"Find a scheduler that is closer to the record: swflow fidelity {log}")
     if len(question.variants) == 1:
         change = f"{site.partitions[0].name}=+20%" if partitioned and not is_pooled else "+20%"
-        inherits = base.scheduler == SITE and bool(partitioned or site.resources)
-        policies = [f"{SITE}-{one}" if inherits else one for one in ("conservative", "sjf-easy")]
+        inherits = base.scheduler == SITE and bool(partitioned or site.resources or site.config)
+        policies = [f"{SITE}-{one}" if inherits else one for one in ("conservative", "sjf-easy", "sjf")]
         other = next((one for one in policies if is_supported(site, one)), "")
         steps.append(
             f"Ask a question: swflow whatif {log} --scheduler {base.scheduler}{f' --scheduler {other}' * bool(other)} "

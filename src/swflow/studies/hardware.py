@@ -1,5 +1,6 @@
 """The machine of a what-if's variant: clusters, limits of partitions, nodes and resources after its changes."""
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -7,13 +8,15 @@ from typing import Any
 import polars as pl
 
 from swflow.errors import SwflowError, suggest
-from swflow.jobs.machine import MOST_PROCESSORS, Machine
+from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
 from swflow.log.site import PER_NODE, SITE, node_of, peaks_of
 from swflow.scheduling.options import Unchecked
-from swflow.scheduling.orders.fair_share import Names
+from swflow.scheduling.orders.fair_share import within_limits
+from swflow.scheduling.orders.names import Names
+from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.slurm.nodes import fits_on_nodes, processors_on, units_on, with_counts
-from swflow.studies.variants import Change, Variant
+from swflow.studies.variants import Amount, Change, Variant
 
 
 def hardware_of(variant: Variant, workload: Workload) -> tuple[Unchecked, Machine]:
@@ -36,7 +39,7 @@ def hardware_of(variant: Variant, workload: Workload) -> tuple[Unchecked, Machin
     options, machine = variant.options, workload.machine
     if options.get("nodes"):
         machine = _of_size(machine, processors_on(options["nodes"]))
-    for what, change in variant.changes.items():
+    for what, change in variant.changes:
         asked = _Asked(what, change, workload, f"--{what} {change}: {variant.scheduler}")
         if options.get("clusters"):
             options, machine = asked.of_clusters(options, machine)
@@ -45,6 +48,40 @@ def hardware_of(variant: Variant, workload: Workload) -> tuple[Unchecked, Machin
         else:
             options, machine = asked.of_pool(options, machine)
     return options, machine
+
+
+def by_largest_remainders(counts: Sequence[int], amount: Amount) -> list[int]:
+    """
+    Return the counts after a change by a share, whose sum is that of the changed sum.
+
+    Each count is rounded down, and those with the largest remainders get one more each; ties go to the larger count.
+
+    Examples
+    --------
+    >>> by_largest_remainders([2, 2, 2, 2, 2], Amount("share", 0.2))
+    [3, 3, 2, 2, 2]
+    """
+    exact = [count * (1 + amount.value) for count in counts]
+    found = [math.floor(one + 1e-9) for one in exact]
+    ranks = sorted(range(len(counts)), key=lambda at: (round(found[at] - exact[at], 9), -counts[at]))
+    for at in ranks[: amount.of(sum(counts)) - sum(found)]:
+        found[at] += 1
+    return found
+
+
+def changed_nodes(variant: Variant, workload: Workload) -> list[tuple[Unchecked, int]]:
+    """Return the groups of nodes of a variant's scheduler that its changes enlarge or shrink, each with the nodes."""
+    groups = [dict(group, order=number) for number, group in enumerate(variant.options.get("nodes") or ())]
+    options: Unchecked = {**variant.options, "nodes": groups}
+    for what, change in variant.changes:
+        if groups and not change.resource:
+            asked = _Asked(what, change, workload, f"--{what} {change}: {variant.scheduler}")
+            options = {**options, "nodes": asked.groups_of(options)}
+    return [
+        (old, new["count"] - old["count"])
+        for old, new in zip(groups, options.get("nodes") or (), strict=True)
+        if new["count"] != old["count"]
+    ]
 
 
 def _of_size(machine: Machine, processors: int) -> Machine:
@@ -70,8 +107,17 @@ class _Asked:
         """
         Change whole nodes.
 
-        A share changes every group of nodes; a number changes the group with the most nodes of those that may be used.
+        A share changes every group of nodes by the method of largest remainders; a number changes the group with the
+        most nodes of those that may be used.
         """
+        groups = self.groups_of(options)
+        if self.change.resource:
+            return {**options, "nodes": groups}, machine
+        changed = with_counts(options, groups)
+        return changed, _of_size(machine, processors_on(changed["nodes"]))
+
+    def groups_of(self, options: Unchecked) -> list[dict[str, Any]]:
+        """Return the groups of nodes after the change; one of them can have no nodes."""
         change, where = self.change, self.where
         groups = [dict(group) for group in options["nodes"]]
         known = [name for one in groups for name in partitions_named(one)]
@@ -80,10 +126,11 @@ class _Asked:
         chosen = _serving(groups, change.partition)
         if change.resource:
             self._change_units(chosen)
-            return {**options, "nodes": groups}, machine
+            return groups
         if change.amount.kind == "share":
-            for group in chosen:
-                group["count"] = change.amount.of(group["count"])
+            counts = by_largest_remainders([group["count"] for group in chosen], change.amount)
+            for group, count in zip(chosen, counts, strict=True):
+                group["count"] = count
         else:
             group = max(chosen, key=lambda one: one["count"])
             each = 1 if self.what == "nodes" else group["processors"]
@@ -95,8 +142,7 @@ class _Asked:
         if min(one["count"] for one in chosen) < 0 or all(one["count"] == 0 for one in chosen):
             nodes = sum(one["count"] for one in options["nodes"])
             raise SwflowError(f"{where} has {nodes:,} nodes; expected to keep some")
-        changed = with_counts(options, groups)
-        return changed, _of_size(machine, processors_on(changed["nodes"]))
+        return groups
 
     def _change_units(self, groups: Sequence[dict[str, Any]]) -> None:
         """Change the units of a resource of each node: by a share, or by equal numbers."""
@@ -286,24 +332,10 @@ def _processor_limits(options: Unchecked, kind: str) -> dict[str, int]:
 def fitting(workload: Workload, options: Unchecked, machine: Machine) -> Iterator[pl.Expr]:
     """Yield which jobs are no wider than their machine, cluster or limit, and which find each resource."""
     yield _fits_in(workload, options, machine)
-    yield from _within_limits(workload, options)
+    yield pl.lit(within_limits(workload, Scheduler.of("whatif", options)))
     yield from _finds_resources(workload, options, machine)
     if options.get("nodes"):
         yield pl.lit(fits_on_nodes(workload, options["nodes"]))
-
-
-def _within_limits(workload: Workload, options: Unchecked) -> Iterator[pl.Expr]:
-    """Yield which jobs are no wider than the limit of processors of their user or group."""
-    parts = [options, *(options.get("clusters") or ())]
-    for kind, column in (("user", "user_id"), ("group", "group_id")):
-        for part in parts:
-            limits, named = (part.get("limits") or {}).get(kind) or {}, _processor_limits(part, kind)
-            most = pl.lit(limits.get("processors", MOST_PROCESSORS))
-            if named and column in workload.jobs.columns:
-                names = Names(workload, options.get("accounts"))
-                numbers = {names.number_of(kind, name, "--limit"): size for name, size in named.items()}
-                most = pl.col(column).replace_strict(numbers, default=most, return_dtype=pl.Int64)
-            yield pl.col("processors") <= most
 
 
 def _finds_resources(workload: Workload, options: Unchecked, machine: Machine) -> Iterator[pl.Expr]:
@@ -325,7 +357,7 @@ def _finds_resources(workload: Workload, options: Unchecked, machine: Machine) -
 def _of_partition(workload: Workload, sizes: Mapping[str, int], default: int) -> pl.Expr:
     """Return for each job the size that belongs to its partition, or the default."""
     names = Names(workload)
-    numbers = {names.number_of("partition", name, "--scheduler"): size for name, size in sizes.items()}
+    numbers = {names.number_of("partition", name): size for name, size in sizes.items()}
     return pl.col("partition_id").replace_strict(numbers, default=default, return_dtype=pl.Int64)
 
 

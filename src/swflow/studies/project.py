@@ -1,6 +1,7 @@
 """Projects: create a folder with a config and a Snakefile that use the workflow of swflow."""
 
 import os
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,8 +20,10 @@ from swflow.log.site import CLUSTERS, SITE, Partition, partitions_of
 from swflow.log.site import GUESSED as GUESSED_SIZE
 from swflow.log.swf import is_large
 from swflow.scheduling.options import Unchecked
-from swflow.studies.site_scheduler import described
-from swflow.workload.clean import GUESSED, log_name, machine_of, prepared
+from swflow.studies.hardware import fitting
+from swflow.studies.site_config import SiteConfig
+from swflow.studies.site_scheduler import SiteModel, described, merged
+from swflow.workload.clean import GUESSED, log_name, machine_of, open_workload, prepared
 
 #: The files of a project, with placeholders.
 _FILES = Path(__file__).with_name("project_files")
@@ -48,6 +51,11 @@ _MY_LOGS = """\
 """
 
 
+#: The questions of the study of a project: without a site, and with the scheduler of one.
+_NO_QUESTION = '# whatif: [{workloads: ["{log}"], schedulers: [@BASE@, mine], processors: ["+20%"]}]'
+_QUESTION = 'whatif: [{workloads: ["{log}"], schedulers: [@BASE@, site-sjf], nodes: ["+10%"]}]'
+
+
 @dataclass(frozen=True)
 class Project:
     """
@@ -56,7 +64,8 @@ class Project:
     ``guess`` is the method by which the size of the machine was guessed, or None if it is stated. ``resources`` are the
     units of resources besides processors, of one of several partitions by ``PARTITION:NAME``; ``guessed_resources`` are
     those of them that are the peak use. ``options`` are those of the scheduler that represents the site, and
-    ``imported`` is the log if it was imported.
+    ``imported`` is the log if it was imported. With the config of a site, ``processors`` are those of its machine, and
+    ``left_out`` are the jobs that it cannot run.
     """
 
     files: Sequence[Path] = ()
@@ -67,6 +76,8 @@ class Project:
     guess: str | None = None
     queues: Sequence[Queue] = ()
     imported: ImportedLog | None = None
+    processors: int | None = None
+    left_out: int = 0
 
 
 def workflow_folder() -> Path:
@@ -86,6 +97,7 @@ def init(
     processors: int | None = None,
     partitions: Mapping[str, int] | None = None,
     resources: Mapping[str, int] | None = None,
+    site_config: str | os.PathLike[str] | None = None,
 ) -> Project:
     """
     Create a project: a Snakefile that uses the workflow of swflow, a config, and a catalogue for the user's logs.
@@ -96,7 +108,9 @@ def init(
     The log is in the Standard Workload Format, an imported log (``.parquet``), or the output of ``sacct -P``, which is
     imported into the project; by default it is synthetic. The defaults of its name and processors are the file's name
     and the size in the file's header. ``partitions`` maps partitions to processors, and ``resources`` has units as in
-    `swflow.log.site.with_resources`; their default is the peak use.
+    `swflow.log.site.with_resources`; their default is the peak use. With ``site_config``, which ``swflow import site``
+    wrote, the log is Slurm accounting, the scheduler and the machine are those of the config, and the study asks what
+    more nodes and another order would change; jobs that the site cannot run are left out.
     """
     folder = Path(folder)
     title, entry, site = "example", _EXAMPLE, Project()
@@ -107,20 +121,27 @@ def init(
         title = name or log_name(log).removesuffix(".txt")
         entry = {"path": str(log.resolve())} | ({} if processors is None else {"processors": processors})
     load_catalogue({title: entry})  # reject a wrong name or number before anything is written
-    if log is not None:
+    if log is not None and site_config is not None:
+        site = _site_with(log, Path(site_config))
+    elif log is not None:
         site = _site_of(log, processors, partitions, resources)
+    elif site_config is not None:
+        raise SwflowError("--site: no log; expected --log with the accounting of the site (sacct -P)")
     if site.imported is not None:
-        entry = {"path": _IMPORTED}
-    definitions = _definitions(site)
+        entry = {"path": _IMPORTED} | ({} if site.processors is None else {"processors": site.processors})
+    definitions = _definitions(site) if site_config is None else _definitions_with(site)
     schedulers = ["log"] * (log is not None) + list(definitions)
     config = (_FILES / "config.yaml").read_text(encoding="utf-8")
     if log is not None:  # the condition on estimates matches no job if every job requests days
         config = config.replace("estimate <= 3600", "run_time <= 3600")
+    if site_config is not None:
+        config = config.replace(_NO_QUESTION, _QUESTION).replace("backfilling:", "nodes:")
+        config = config.replace("What backfilling buys", "What more nodes and another order change")
     for placeholder, text in {
         "@LOG@": title,
         "@SCHEDULERS@": ", ".join(schedulers),
         "@DEFINITIONS@": "\n".join(
-            [f"  {one}: {text}{_COMMENTS.get(one, '')}" for one, text in definitions.items()]
+            [f"  {one}: {text}{_COMMENTS.get(one, '')}".replace(": \n", ":\n") for one, text in definitions.items()]
             + [f"  # {line}" for line in _about_queues(site.queues, SITE in definitions)]
         ),
         "@BASE@": SITE if SITE in definitions else "easy",
@@ -169,6 +190,38 @@ def _site_of(
     guess = GUESSED.get(source)
     parts = described(partitions, jobs, None if guess else machine.processors, resources)
     return Project((), *parts, guess, queues_of(fields, header), imported)
+
+
+def _site_with(log: Path, path: Path) -> Project:
+    """Describe the site of a config, and import its log without the jobs that it cannot run."""
+    from swflow.log.importers.sacct import import_sacct
+    from swflow.log.recognise import is_accounting
+
+    config = SiteConfig.read(path)
+    if log.suffix == ".parquet" or not is_accounting(log):
+        raise SwflowError(f"{log}: no Slurm accounting; expected the output of sacct -P with --site")
+    imported = import_sacct(str(log), Site(), join_preempted=config.joins_preempted)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "imported.parquet"
+        imported.write(file)
+        model = SiteModel.of(open_workload(file), config=config)
+    workload, options = model.workload, model.options
+    fits = workload.jobs.filter(pl.all_horizontal(*fitting(workload, options, workload.machine)))["job_id"]
+    too_large = workload.jobs.filter(~pl.col("job_id").is_in(fits.implode()))["job_id"]
+    kept = imported.fields.filter(~pl.col("job_id").is_in(too_large.implode()))
+    return Project(
+        partitions=model.partitions, options=options, imported=replace(imported, fields=kept),
+        processors=workload.machine.processors, left_out=too_large.len(),
+    )  # fmt: skip
+
+
+def _definitions_with(site: Project) -> dict[str, str]:
+    """Return the schedulers of a config as YAML by name: the site, and the site with another order."""
+    found = {}
+    for name, options in ((SITE, site.options), (f"{SITE}-sjf", merged(site.options, {"order": "sjf"}))):
+        lines = yaml.safe_dump(dict(options), sort_keys=False, width=100).splitlines()
+        found[name] = "\n    ".join(["", *lines])
+    return found
 
 
 def _about_queues(queues: Sequence[Queue], has_site: bool) -> list[str]:

@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from swflow.analysis import verdicts
-from swflow.analysis.fidelity import Trust
+from swflow.analysis.fidelity import Trust, weaknesses_of
 from swflow.analysis.intervals import FEWEST_WEEKS
 from swflow.log.site import SITE
 from swflow.scheduling.options import Unchecked
 from swflow.scheduling.scheduler import LOG
 from swflow.studies.answer import TITLES, Question
 from swflow.studies.caveats import is_supported
-from swflow.studies.hardware import partitions_named
+from swflow.studies.hardware import changed_nodes, partitions_named
 from swflow.studies.variants import Change, Variant
 from swflow.studies.whatif import Row
 from swflow.studies.why import limits_in_words
@@ -50,8 +50,7 @@ def variant_in_words(question: Question, variant: Variant) -> str:
     rows = question.rows(variant)
     main = rows["mean_wait_time"]
     subject = _subject(question, variant)
-    is_doubtful = question.answer.trust is Trust.DIRECTIONS and variant == question.ranked[0]
-    doubt = "in a simulation that does not reproduce this site well, " * is_doubtful
+    doubt = _DOUBTS.get(question.answer.trust, "")
     said = [f"{subject}, {doubt}{_change_in_words(main)}"]
     for decided, word in DIRECTIONS.items():
         others = [
@@ -62,7 +61,8 @@ def variant_in_words(question: Question, variant: Variant) -> str:
             and (found := percent(row))
         ]
         said += [f"{_capital(listed(others))}."] if others else []
-    said += [text for text in (_rare(question, variant, main), _left_alone(question, variant)) if text]
+    more = (achieved_in_words(question, variant), _rare(question, variant, main), _left_alone(question, variant))
+    said += [text for text in more if text]
     by_base = question.site.dropped_by(question.base.options)
     dropped = [one for one in question.site.dropped_by(variant.options) if one not in by_base]
     if dropped and variant.scheduler != question.base.scheduler:
@@ -71,6 +71,12 @@ def variant_in_words(question: Question, variant: Variant) -> str:
         said.append(f"{text}; {other} does." if is_supported(question.site, other) else f"{text}.")
     return " ".join(said)
 
+
+#: What limits the trust in each sentence.
+_DOUBTS = {
+    Trust.DIRECTIONS: "in a simulation that does not reproduce this site well, ",
+    Trust.PERCENTAGES: "in a simulation that reproduces this site roughly, ",
+}
 
 #: The direction of a decided change of a slowdown.
 _SIZES = {verdicts.BETTER: "smaller", verdicts.WORSE: "larger"}
@@ -82,7 +88,7 @@ def _capital(text: str) -> str:
 
 def _subject(question: Question, variant: Variant) -> str:
     """Return the changes of a variant as the beginning of a sentence."""
-    parts = [_amount_in_words(what, change) for what, change in variant.changes.items()]
+    parts = [_amount_in_words(what, change) for what, change in variant.changes]
     if variant.estimates is not None:
         exact = variant.estimates == 1
         parts.append("perfect estimates" if exact else f"estimates of {variant.estimates:g} times the run times")
@@ -101,19 +107,48 @@ def _amount_in_words(what: str, change: Change) -> str:
     Examples
     --------
     >>> from swflow.studies.variants import read_nodes, read_processors, read_resource
-    >>> _amount_in_words("nodes", read_nodes("gpu=+2"))
-    '2 more nodes in partition gpu'
-    >>> _amount_in_words("processors", read_processors("-25%"))
+    >>> _amount_in_words("nodes", *read_nodes("gpu=+1"))
+    '1 more node in partition gpu'
+    >>> _amount_in_words("processors", *read_processors("-25%"))
     '25 % fewer processors'
-    >>> _amount_in_words("resource", read_resource("gpus=512"))
+    >>> _amount_in_words("resource", *read_resource("gpus=512"))
     '512 gpus'
     """
     amount, name = change.amount, change.resource or what
     where = f" in partition {change.partition}" if change.partition else ""
     if amount.kind == "number":
         return f"{amount.value:,.0f} {name}{where}"
+    name = "node" if name == "nodes" and amount.kind == "difference" and abs(amount.value) == 1 else name
     size = f"{abs(100 * amount.value):g} %" if amount.kind == "share" else f"{abs(amount.value):,.0f}"
     return f"{size} {'more' if amount.value >= 0 else 'fewer'} {name}{where}"
+
+
+#: The largest difference between a requested and an achieved change that is not stated.
+_NEGLIGIBLE = 0.005
+
+
+def achieved_in_words(question: Question, variant: Variant) -> str:
+    """Return which nodes a change adds or removes, and the achieved change if it is not the one that was requested."""
+    said = []
+    groups = changed_nodes(variant, question.workload)
+    for group, count in groups:
+        units = "".join(f" and {size:,} {name}" for name, size in (group.get("resources") or {}).items())
+        served = partitions_named(group)
+        where = f" for {'+'.join(served)}" * bool(served)
+        size = f"{abs(count):,} node{'s' * (abs(count) > 1)} of {group['processors']:,} processors{units}{where}"
+        said.append(f"{size} {'are' if abs(count) > 1 else 'is'} {'added' if count > 0 else 'removed'}")
+    text = f"{_capital('; '.join(said))}." if said else ""
+    shares = [change for what, change in variant.changes if change.amount.kind == "share" and not change.resource]
+    if len(shares) != 1 or shares[0].partition:
+        if shares and variant.options.get("nodes") and not groups:
+            text = "No node is added or removed, because the requested share is less than half a node."
+        return text
+    before, after = (question.rows(one)["mean_wait_time"]["processors"] for one in (question.base, variant))
+    achieved, asked = after / before - 1, shares[0].amount.value
+    if abs(achieved - asked) <= _NEGLIGIBLE:
+        return text
+    change = f"{100 * achieved:+.2g} % instead of {100 * asked:+g} %"
+    return f"{text} In whole nodes, the processors change by {change}.".strip()
 
 
 def percent(row: Row) -> Percent | None:
@@ -162,8 +197,8 @@ def _rare(question: Question, variant: Variant, row: Row) -> str:
 
 def _left_alone(question: Question, variant: Variant) -> str:
     """Return the resources that a change of the processors does not change, and how to change them."""
-    change = variant.processors
-    if change is None or change.amount.kind == "share":
+    change = next((one for one in variant.processors if one.amount.kind != "share"), None)
+    if change is None:
         return ""
     names = question.site.resources
     clusters = variant.options.get("clusters") or ()
@@ -186,11 +221,15 @@ def fidelity_in_words(question: Question) -> str:
         return f"The log records no waits, so it is unknown how well {name} reproduces the site."
     simulated, recorded = found["simulated_mean_wait_time"] or 0.0, found["recorded_mean_wait_time"] or 0.0
     unit = unit_of(simulated, recorded)
+    weaknesses = weaknesses_of(found, question.answer.parts)
+    weak = f" It differs most in {listed(weaknesses)}." if weaknesses else ""
+    start_delay = found.get("start_delay") or 0.0
+    delay = f"; waits up to the start delay of {start_delay:.0f} s count as equal" * (start_delay > 1)
     return (
         f"Under {name}, the simulated mean wait is {unit.of(simulated)}; the recorded one is {unit.of(recorded)}. "
-        f"{_TRUST[question.answer.trust]} {100 * (found['started_alike'] or 0.0):.0f} % of the jobs start within a "
-        "minute of the recorded start, and the Kolmogorov-Smirnov distance between simulated and recorded waits is "
-        f"{found['wait_distance'] or 0.0:.2f} (0: identical)."
+        f"{_TRUST[question.answer.trust]}{weak} {100 * (found['started_alike'] or 0.0):.0f} % of the jobs start within "
+        "a minute of the recorded start, and the Kolmogorov-Smirnov distance between simulated and recorded waits is "
+        f"{found['wait_distance'] or 0.0:.2f} (0: identical{delay})."
     )
 
 
@@ -204,15 +243,49 @@ _TRUST = {
 
 # -- schedulers as text
 
+#: The options that the text of a scheduler always has.
+_ALWAYS: Unchecked = {"order": "fcfs", "backfill": "none"}
+
 
 def schedulers_in_words(question: Question) -> list[str]:
-    """Return a line per scheduler with its options, such as ``easy: order fcfs, backfill easy``."""
-    return [f"{name}: {options_in_words(options)}" for name, options in question.schedulers.items()]
-
-
-def options_in_words(options: Unchecked) -> str:
     """
-    Return a scheduler's options as text; order and backfilling are always named.
+    Return a line per scheduler with its options, such as ``easy: order fcfs, backfill easy``.
+
+    A scheduler that has most options of the base is described by those in which it differs.
+    """
+    base = question.base.options
+    found = []
+    for name, options in question.schedulers.items():
+        different = {key: value for key, value in options.items() if base.get(key) != value}
+        dropped = [key for key in base if key not in options]
+        if options is base or len(different) + len(dropped) > len(options) / 2:
+            found.append(f"{name}: {options_in_words(options)}")
+            continue
+        own = _changed_in(base, different)
+        said = [options_in_words(own, {})] if own else []
+        said += [f"without {', '.join(key.replace('_', ' ') for key in dropped)}"] if dropped else []
+        found.append(f"{name}: as {question.base.name}, but {', '.join(said)}")
+    return found
+
+
+def _changed_in(base: Unchecked, options: Unchecked) -> dict[str, Any]:
+    """Return the entries of a mapping that differ from those of a base, at every depth."""
+    found: dict[str, Any] = {}
+    for key, value in options.items():
+        before = base.get(key)
+        if before != value:
+            is_nested = isinstance(before, Mapping) and isinstance(value, Mapping)
+            found[key] = _changed_in(before or {}, value) if is_nested else value
+    return found
+
+
+#: Named users or accounts, and groups of nodes, that the text of options has; more of them are counted.
+_MOST_NAMED, _MOST_NODES = 3, 6
+
+
+def options_in_words(options: Unchecked, defaults: Unchecked = _ALWAYS) -> str:
+    """
+    Return a scheduler's options as text; order and backfilling are always named. Accounts and their users are counted.
 
     Examples
     --------
@@ -228,7 +301,8 @@ def options_in_words(options: Unchecked) -> str:
     """
     if options.get("order") == LOG:
         return "the recorded schedule"
-    shown = {"order": "fcfs", "backfill": "none"} | dict(options)
+    shown = dict(defaults) | dict(options)
+    accounts = shown.pop("accounts", None) or {}
     clusters, nodes = shown.pop("clusters", None) or (), shown.pop("nodes", None) or ()
     if clusters and shown.get("dispatch") == "partition":
         del shown["dispatch"]
@@ -236,6 +310,9 @@ def options_in_words(options: Unchecked) -> str:
     limits = _limits_in_words(shown.pop("limits", None))
     parts = [f"{name.replace('_', ' ')} {_value_in_words(value)}" for name, value in shown.items() if value is not None]
     parts += [f"resources {resources}"] if resources else []
+    if accounts:
+        users = {user for one in accounts.values() for user in one.get("users") or ()}
+        parts.append(f"{len(accounts):,} accounts with {len(users):,} users")
     parts += limits
     sizes = [f"{'+'.join(partitions_named(one))} {one['processors']:,}".strip() for one in clusters]
     if sizes:
@@ -245,8 +322,9 @@ def options_in_words(options: Unchecked) -> str:
         f"{' and ' * bool(one.get('resources'))}{_units_in_words(one.get('resources'))}"
         f"{' with ' * bool(one.get('features'))}{'+'.join(one.get('features', ()))}"
         f"{' for ' * bool(partitions_named(one))}{'+'.join(partitions_named(one))}"
-        for one in nodes
+        for one in nodes[:_MOST_NODES]
     ]
+    parts += [f"{len(nodes) - _MOST_NODES:,} more groups of nodes"] if len(nodes) > _MOST_NODES else []
     for one in clusters:
         units = _units_in_words(one.get("resources"))
         parts += [f"{'+'.join(partitions_named(one)) or 'a cluster'} has {units}"] if units else []
@@ -262,9 +340,19 @@ def _value_in_words(value: Any) -> str:
 def _limits_in_words(limits: Mapping[str, Unchecked] | None) -> list[str]:
     found = []
     for kind, of_kind in (limits or {}).items():
+        named = [name for name, limit in of_kind.items() if isinstance(limit, Mapping)]
+        if len(named) > _MOST_NAMED:
+            found.append(f"limits of {len(named):,} named {kind}{'s' * (kind != 'qos')}")
         for name, limit in of_kind.items():
+            if name in named and len(named) > _MOST_NAMED:
+                continue
             if isinstance(limit, Mapping):
-                found += [f"at most {most:,} {what.replace('_', ' ')} in {kind} {name}" for what, most in limit.items()]
+                found += [
+                    f"limits of {len(most):,} users in {kind} {name}"
+                    if isinstance(most, Mapping)
+                    else f"at most {most:,} {what.replace('_', ' ')} in {kind} {name}"
+                    for what, most in limit.items()
+                ]
             else:
                 found.append(f"at most {limit:,} {name.replace('_', ' ')} of each {kind}")
     return found

@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -24,7 +25,9 @@ from swflow.log.site import (
 )
 from swflow.scheduling.named import KNOWN, read_scheduler
 from swflow.scheduling.options import LIMITED, LIMITS, Limits, Unchecked
-from swflow.scheduling.orders.vocabulary import LOG, MULTIFACTOR, OF_ACCOUNTS
+from swflow.scheduling.orders.keys import mentioned
+from swflow.scheduling.orders.vocabulary import LOG, MULTIFACTOR, OF_ACCOUNTS, OF_TREE, OF_USAGE
+from swflow.studies.site_config import SiteConfig
 from swflow.workload.clean import guess_of, is_as_recorded
 
 #: Name of the scheduler that serves queues or QOS in the order of their recorded waits.
@@ -37,25 +40,36 @@ class SiteModel:
     What a log tells about its site.
 
     ``options`` are those of the scheduler that represents the site. ``guessed_resources`` are resources besides
-    processors whose units are the peak use, of one of several partitions by ``PARTITION:NAME``.
+    processors whose units are the peak use, of one of several partitions by ``PARTITION:NAME``. With a ``config``, the
+    options are its options, and ``remarks`` are sentences on what it and the log state differently.
     """
 
     workload: Workload
     partitions: Sequence[Partition] = ()
     options: Unchecked = field(default_factory=dict)
     guessed_resources: Mapping[str, int] = field(default_factory=dict)
+    config: Path | None = None
+    remarks: Sequence[str] = ()
 
     @classmethod
     def of(
-        cls, workload: Workload, sizes: Mapping[str, int] | None = None, resources: Mapping[str, int] | None = None
+        cls,
+        workload: Workload,
+        sizes: Mapping[str, int] | None = None,
+        resources: Mapping[str, int] | None = None,
+        config: SiteConfig | None = None,
     ) -> "SiteModel":
         """
         Describe the site of a workload.
 
         ``sizes`` maps a partition to its processors; default: the size that the log states, or else the peak use.
         ``resources`` are the units of resources besides processors, as in `swflow.log.site.with_resources`; default:
-        those of the workload's machine if partitions share it, or else the peak use.
+        those of the workload's machine if partitions share it, or else the peak use. A ``config`` describes the machine
+        and the scheduler.
         """
+        if config is not None:
+            workload = config.on_machine(workload)
+            sizes = {**config.sizes_of(workload), **(sizes or {})}
         header, jobs = workload.header, workload.jobs
         if not is_as_recorded(workload):  # the sizes and the waits do not belong to these jobs
             header = header.without(SIZES)
@@ -64,6 +78,9 @@ class SiteModel:
         own = {name: units for name, units in workload.machine.resources.items() if name in RESOURCES}
         found = described(partitions_of(jobs, header, sizes), jobs, stated, resources, own)
         partitions, options, units, guessed = found
+        if config is not None:
+            options, remarks = config.options_for(workload)
+            return cls(workload, partitions, options, {}, config.path, [*config.contradictions(workload), *remarks])
         return cls(workload, partitions, options, {name: units[name] for name in guessed})
 
     @cached_property
@@ -76,7 +93,8 @@ class SiteModel:
     @property
     def doubts(self) -> list[str]:
         """Sentences on stated sizes that are below the recorded use."""
-        return [doubt for partition in self.partitions for doubt in partition.doubts]
+        doubts = [] if self.config else [doubt for partition in self.partitions for doubt in partition.doubts]
+        return [*self.remarks, *doubts]
 
     def scheduler(self, text: str) -> tuple[str, Unchecked]:
         """
@@ -111,9 +129,9 @@ class SiteModel:
         policy = text.removeprefix(f"{SITE}-")
         if policy != text and policy in KNOWN and policy != LOG:
             own = KNOWN[policy] if policy != "fcfs" else {"order": "fcfs", "backfill": "none"}
-            return text, _merged(self.options, own)
+            return text, merged(self.options, own)
         name, options = read_scheduler(text)
-        return (name, _merged(self.options, options)) if name.startswith(f"{SITE}-") else (name, options)
+        return (name, merged(self.options, options)) if name.startswith(f"{SITE}-") else (name, options)
 
     def dropped_by(self, options: Unchecked) -> list[str]:
         """
@@ -179,12 +197,49 @@ def is_pool(options: Unchecked) -> bool:
     return options.get("order") != LOG and options.get("dispatch") != "partition" and not apart
 
 
-def _merged(options: Unchecked, changes: Unchecked) -> Unchecked:
-    """Return options with changes; limits of kinds that the changes do not name stay."""
-    merged = {**options, **changes}
-    if isinstance(options.get("limits"), Mapping) and isinstance(changes.get("limits"), Mapping):
-        merged["limits"] = {**options["limits"], **changes["limits"]}
-    return merged
+def merged(options: Unchecked, changes: Unchecked) -> dict[str, Any]:
+    """
+    Return options with changes: mappings are merged at every depth, and other values replaced; None removes one.
+
+    Options that a changed order does not use are left out. On nodes, backfill ``none`` makes no backfill cycles.
+
+    Examples
+    --------
+    >>> site = {"scheduler_parameters": {"bf_interval": 30, "bf_window": 60}, "limits": {"user": {"bob": {"jobs": 2}}}}
+    >>> merged(site, {"scheduler_parameters": {"bf_window": 4320}})["scheduler_parameters"]
+    {'bf_interval': 30, 'bf_window': 4320}
+    >>> merged(site, {"limits": {"user": {"jobs": 9}}})["limits"]
+    {'user': {'bob': {'jobs': 2}, 'jobs': 9}}
+    """
+    if options.get("nodes") and changes.get("backfill") == "none":
+        changes = {**changes, "backfill": "slurm", "scheduler_parameters": {"bf_interval": -1}}
+    found = _deeply(options, changes)
+    if changes.get("order", MULTIFACTOR) == MULTIFACTOR:
+        return found
+    if "priority" not in changes:
+        found.pop("priority", None)
+    used = mentioned(found["order"])
+    if "half_life" not in changes and not used & OF_USAGE:
+        found.pop("half_life", None)
+    if "accounts" not in changes and found.get("accounts") and not used & {*OF_TREE, "association_usage"}:
+        above = {name: {"parent": one["parent"]} if "parent" in one else {} for name, one in found["accounts"].items()}
+        found["accounts"] = above
+        if "group" not in (found.get("limits") or {}):
+            del found["accounts"]
+    return found
+
+
+def _deeply(options: Unchecked, changes: Unchecked) -> dict[str, Any]:
+    """Return mappings with changes, merged at every depth."""
+    found = dict(options)
+    for name, value in changes.items():
+        if value is None:
+            found.pop(name, None)
+        elif isinstance(value, Mapping) and isinstance(found.get(name), Mapping):
+            found[name] = _deeply(found[name], value)
+        else:
+            found[name] = value
+    return found
 
 
 def with_policies(
@@ -215,22 +270,49 @@ def with_policies(
     ]
     found = dict(schedulers)
     for combination in itertools.product(*choices):
-        changes: dict[str, object] = {}
+        changes: dict[str, Any] = {}
         for _, change in combination:
-            changes |= change
+            changes = _deeply(changes, change)
         has_shares = {"user_shares", "group_shares"} & changes.keys()
-        if has_shares and "order" not in changes and not _uses_shares(options.get("order")):
+        if has_shares and _uses_accounts(options) and "order" not in changes:
+            changes["accounts"] = _accounts_with(options["accounts"], changes)
+        elif has_shares and "order" not in changes and not _uses_shares(options):
             changes["order"] = "fair-share"
         if changes:
             name = ", ".join([first, *(text for text, _ in combination if text)])
-            found[name] = _merged(options, changes)
+            found[name] = merged(options, changes)
     return found
 
 
-def _uses_shares(order: Any) -> bool:
-    return order in ("fair-share", MULTIFACTOR) or (
-        isinstance(order, str) and any(word in order for word in OF_ACCOUNTS)
-    )
+def _uses_shares(options: Unchecked) -> bool:
+    """Return whether the order of a scheduler depends on the shares of users or groups."""
+    order, priority = options.get("order"), options.get("priority") or {}
+    if order == MULTIFACTOR:
+        return not priority or "fair_share" in priority
+    return order == "fair-share" or (isinstance(order, str) and any(word in order for word in OF_ACCOUNTS))
+
+
+def _uses_accounts(options: Unchecked) -> bool:
+    """Return whether the order of a scheduler depends on the shares in its accounts."""
+    priority = options.get("priority") or {}
+    return bool(options.get("accounts")) and priority.get("fair_share_of") in ("association", "fair-tree")
+
+
+def _accounts_with(accounts: Unchecked, changes: dict[str, Any]) -> dict[str, Any]:
+    """Return the changes of accounts that give users and groups the shares, which are removed from ``changes``."""
+    found: dict[str, Any] = {}
+    for name, share in changes.pop("group_shares", {}).items():
+        if name not in accounts:
+            raise SwflowError(f"--share: no group {name!r} in the accounts of the site{suggest(name, accounts)}")
+        found.setdefault(name, {})["share"] = share
+    for user, share in changes.pop("user_shares", {}).items():
+        of_user = [name for name, one in accounts.items() if user in (one.get("users") or ())]
+        if not of_user:
+            known = sorted({name for one in accounts.values() for name in one.get("users") or ()})
+            raise SwflowError(f"--share: no user {user!r} in the accounts of the site{suggest(user, known)}")
+        for name in of_user:
+            found.setdefault(name, {}).setdefault("users", {})[user] = share
+    return found
 
 
 def read_limits(text: str) -> Limits:

@@ -3,7 +3,7 @@
 import itertools
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -70,9 +70,9 @@ class Change:
     Examples
     --------
     >>> read_processors("cpu=+20%")
-    Change(amount=Amount(kind='share', value=0.2), partition='cpu', resource='')
-    >>> str(read_resource("gpu:gpus=8")), str(read_nodes("gpu=+2"))
-    ('gpu:gpus=8', 'gpu=+2')
+    (Change(amount=Amount(kind='share', value=0.2), partition='cpu', resource=''),)
+    >>> [str(one) for one in (*read_resource("gpu:gpus=8"), *read_nodes("cpu=+20,gpu=+2"))]
+    ['gpu:gpus=8', 'cpu=+20', 'gpu=+2']
     """
 
     amount: Amount
@@ -84,21 +84,41 @@ class Change:
         return f"{name}={self.amount}" if name else str(self.amount)
 
 
-def read_processors(text: str) -> Change:
-    """Parse a change of ``--processors``: ``+20%``, ``-64``, ``512``, or one of these for a partition, ``cpu=+20%``."""
-    partition, _, amount = text.rpartition("=")
+#: The changes of one option, such as ``cpu=+20,gpu=+4``.
+Changes = tuple[Change, ...]
+
+
+def read_processors(text: str) -> Changes:
+    """Parse ``--processors``: ``+20%``, ``-64``, ``512``, or one for each of some partitions, ``cpu=+20%,gpu=-64``."""
     example = "a number, or a change such as +20%, +64 or cpu=+20%"
-    return Change(Amount.read(amount, "--processors", example), partition.strip())
+    return _read(text, lambda part: _of_partition(part, "--processors", example))
 
 
-def read_nodes(text: str) -> Change:
-    """Parse a change of ``--nodes``: ``+2``, ``+10%``, or one of these for a partition, ``gpu=+2``."""
+def read_nodes(text: str) -> Changes:
+    """Parse ``--nodes``: ``+2``, ``+10%``, or one of these for each of some partitions, ``cpu=+20,gpu=+2``."""
+    return _read(text, lambda part: _of_partition(part, "--nodes", "a change such as +2, +10% or cpu=+20,gpu=+2"))
+
+
+def read_resource(text: str) -> Changes:
+    """Parse ``--resource``: ``gpus=+20%``, ``gpus=512``, or for a partition, ``gpu:gpus=+4``; several with commas."""
+    return _read(text, _of_resource)
+
+
+def _read(text: str, read: Callable[[str], Change]) -> Changes:
+    """Return the changes in a text, which are separated by commas; raise an error if two change the same."""
+    found = tuple(map(read, text.split(",")))
+    names = [(one.partition, one.resource) for one in found]
+    if len(set(names)) < len(names) or (len(found) > 1 and any(not any(name) for name in names)):
+        raise SwflowError(f"{text!r}; expected one change for each of several partitions, such as cpu=+20,gpu=+4")
+    return found
+
+
+def _of_partition(text: str, option: str, example: str) -> Change:
     partition, _, amount = text.rpartition("=")
-    return Change(Amount.read(amount, "--nodes", "a change such as +2, +10% or gpu=+2"), partition.strip())
+    return Change(Amount.read(amount, option, example), partition.strip())
 
 
-def read_resource(text: str) -> Change:
-    """Parse a change of ``--resource``: ``gpus=+20%``, ``gpus=512``, or for a partition, ``gpu:gpus=+4``."""
+def _of_resource(text: str) -> Change:
     name, equals, amount = text.partition("=")
     partition, _, resource = name.strip().rpartition(":")
     if not equals or not resource.isidentifier():
@@ -136,9 +156,9 @@ class Variant:
 
     scheduler: str
     options: Unchecked
-    processors: Change | None = None
-    nodes: Change | None = None
-    resource: Change | None = None
+    processors: Changes = ()
+    nodes: Changes = ()
+    resource: Changes = ()
     estimates: float | None = None
     arrivals: float = 1.0
     run_times: float = 1.0
@@ -147,17 +167,18 @@ class Variant:
     def name(self) -> str:
         """The scheduler and the changes relative to the recorded schedule, as text."""
         parts = [self.scheduler]
-        parts += [f"{what} {change}" for what, change in self.changes.items()]
+        named = {"processors": self.processors, "nodes": self.nodes, "resource": self.resource}
+        parts += [f"{what} {','.join(map(str, changes))}" for what, changes in named.items() if changes]
         parts += [f"estimates {self.estimates_in_words}"] if self.estimates is not None else []
         parts += [f"arrivals × {self.arrivals:g}"] if self.arrivals != 1 else []
         parts += [f"run times × {self.run_times:g}"] if self.run_times != 1 else []
         return ", ".join(parts)
 
     @property
-    def changes(self) -> dict[str, Change]:
-        """The changes of the machine, by what they change."""
+    def changes(self) -> list[tuple[str, Change]]:
+        """The changes of the machine, with what each changes."""
         found = {"processors": self.processors, "nodes": self.nodes, "resource": self.resource}
-        return {what: change for what, change in found.items() if change is not None}
+        return [(what, change) for what, changes in found.items() for change in changes]
 
     @property
     def estimates_in_words(self) -> str:
@@ -201,9 +222,9 @@ def variants(
         Variant(name, schedulers[name], *rest)
         for name, *rest in itertools.product(
             schedulers,
-            choices(map(read_processors, processors)),
-            choices(map(read_nodes, nodes)),
-            choices(map(read_resource, resource)),
+            choices(map(read_processors, processors), ()),
+            choices(map(read_nodes, nodes), ()),
+            choices(map(read_resource, resource), ()),
             choices(map(read_estimates, estimates)),
             choices(arrivals, 1.0),
             choices(run_times, 1.0),

@@ -7,7 +7,7 @@ from typing import Any, TypedDict
 
 import polars as pl
 
-from swflow.analysis.fidelity import Trust, fidelity, trust_of
+from swflow.analysis.fidelity import Part, Trust, fidelity, parts_of, trust_of
 from swflow.analysis.intervals import difference_of
 from swflow.analysis.multiple_testing import corrected, holm
 from swflow.analysis.resampling import Resampled, by_weeks, statistic
@@ -111,6 +111,7 @@ class Answer:
     are variants and measures of means whose difference lies mostly in few weeks. ``groups`` has the mean waits of parts
     of the jobs, ``waiting`` the jobs that wait at all, by variant, and ``skipped`` the variants that cannot be
     simulated, with the reason. ``reasons`` has the mean of each part of the wait by variant, if it was asked for.
+    ``parts`` has the recorded and simulated mean waits of partitions and QOS under the base.
     """
 
     table: pl.DataFrame
@@ -122,6 +123,7 @@ class Answer:
     skipped: tuple[tuple[str, str], ...] = ()
     trust: Trust = Trust.UNKNOWN
     reasons: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
+    parts: Sequence[Part] = ()
 
 
 def applied(workload: Workload, variant: Variant) -> Workload:
@@ -193,7 +195,7 @@ def ask(
     groups: list[pl.DataFrame] = []
     waiting: dict[str, Waiting] = {}
     divided: dict[str, Mapping[str, float | None]] = {}
-    likeness, trust = None, Trust.UNKNOWN
+    likeness, trust, parts = None, Trust.UNKNOWN, list[Part]()
     for variant, (options, machine) in progress(list(zip(chosen, settings, strict=True))):
         changed = applied(workload, variant)
         scheduler = Scheduler.of(variant.scheduler, options)
@@ -204,8 +206,8 @@ def ask(
         if base is None:
             base = found
             recorded = _recorded(changed, variant)
-            likeness = _likeness(whole, variant, changed, result.outcomes, recorded)
-            trust = Trust.RECORD if variant.options.get("order") == LOG else trust_of(likeness)
+            likeness, parts = _likeness(whole, variant, changed, result.outcomes, recorded)
+            trust = Trust.RECORD if variant.options.get("order") == LOG else trust_of(likeness, parts)
             if recorded is not None:
                 groups.append(_compared(RECORDED, _Result.waits_of(recorded, grouped), base.groups))
         groups.append(_compared(variant.name, found.groups, base.groups))
@@ -233,7 +235,7 @@ def ask(
             })  # fmt: skip
     _correct(rows)
     table = pl.DataFrame(rows, COLUMNS, orient="row")
-    return Answer(table, likeness, left_out, tuple(uneven), pl.concat(groups), waiting, skipped, trust, divided)
+    return Answer(table, likeness, left_out, tuple(uneven), pl.concat(groups), waiting, skipped, trust, divided, parts)
 
 
 def _correct(rows: Sequence[Row]) -> None:
@@ -285,22 +287,23 @@ def _recorded(workload: Workload, base: Variant) -> pl.DataFrame | None:
 
 def _likeness(
     whole: Workload, base: Variant, changed: Workload, simulated: pl.DataFrame, recorded: pl.DataFrame | None
-) -> dict[str, float | None] | None:
+) -> tuple[dict[str, float | None] | None, list[Part]]:
     """
-    Return the similarity of the base to the recorded schedule.
+    Return the similarity of the base to the recorded schedule, and the mean waits of partitions and QOS in both.
 
     It is that of all jobs, if the base can run them: without the jobs that do not fit into a variant, the machine would
     have a lighter load than the recorded one.
     """
     if recorded is None:
-        return None
+        return None, []
     if changed.jobs.height < whole.jobs.height:
         options, machine = hardware_of(base, whole)
         jobs = whole.jobs.filter(pl.all_horizontal(*fitting(whole, options, machine)))
         changed = applied(replace(whole, jobs=with_known_predecessors(jobs)[0]), base)
         simulated = run(changed, Scheduler.of(base.scheduler, options)).outcomes
         recorded = run(changed, Scheduler.of(LOG, {"order": LOG})).outcomes
-    return fidelity(recorded, simulated, changed.machine.processors)
+    parts = parts_of(changed.jobs, changed.header.names, recorded, simulated)
+    return fidelity(recorded, simulated, changed.machine.processors), parts
 
 
 def _groups(workload: Workload, by: Sequence[str]) -> pl.DataFrame:

@@ -1,23 +1,21 @@
 """Job ownership: fair share, limits and partitions, from names in the options to numbers of a workload."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from swflow.errors import SwflowError, suggest
+from swflow.errors import SwflowError
 from swflow.jobs.table import Workload
 from swflow.scheduling.option_checks import accounts_above
-from swflow.scheduling.options import LIMITS, USER_LIMITS, WITH_USER_LIMITS, Account, Cluster, Limits, Priority
+from swflow.scheduling.options import LIMITS, USER_LIMITS, USERS, WITH_USER_LIMITS, Account, Cluster, Limits, Priority
 from swflow.scheduling.orders.keys import mentioned
+from swflow.scheduling.orders.names import COLUMNS, NO_JOB, Names
 from swflow.scheduling.orders.vocabulary import MULTIFACTOR, OF_ACCOUNTS, OF_TREE
 from swflow.scheduling.slurm.fair_tree import new_fair_tree
 from swflow.scheduling.state.accounts import UNLIMITED, Owners
-
-#: The columns of the job table with the owners of a job.
-_COLUMNS = {"user": "user_id", "group": "group_id", "partition": "partition_id", "qos": "queue_id"}
 
 #: The command that leaves out jobs.
 SELECT = "with swflow select --where"
@@ -39,7 +37,7 @@ def multifactor(priority: Priority, number_of: Callable[[str, str], int]) -> str
     priority_multifactor.c).
 
     ``priority`` has keys of `swflow.scheduling.options.PRIORITY`; a missing weight is 0. ``number_of`` returns the
-    number of a ``partition`` or ``qos``, given that word and the name.
+    number of a ``partition`` or ``qos``, given that word and the name; a negative number is that of no job.
 
     References
     ----------
@@ -67,8 +65,12 @@ def multifactor(priority: Priority, number_of: Callable[[str, str], int]) -> str
     }
     of_partition, of_qos = priority.get("partition_factors", {}), priority.get("qos_factors", {})
     for kind, column, points in (("partition", "partition_id", of_partition), ("qos", "queue_id", of_qos)):
-        each = [f"{points[name] / max(points.values())!r} * ({column} == {number_of(kind, name)})" for name in points]
-        factors[kind] = f"max({', '.join(each if len(each) > 1 else [*each, '0'])})"
+        numbers = {name: number_of(kind, name) for name in points}
+        largest = max(points.values(), default=0) or 1
+        each = [
+            f"{points[name] / largest!r} * ({column} == {number})" for name, number in numbers.items() if number >= 0
+        ]
+        factors[kind] = f"max({', '.join(each if len(each) > 1 else [*each, '0'])})" if each else "0"
     terms = [f"{priority.get(name)!r} * {factor}" for name, factor in factors.items() if priority.get(name)]
     if not terms:
         return "0"
@@ -76,47 +78,11 @@ def multifactor(priority: Priority, number_of: Callable[[str, str], int]) -> str
     return f"-max(1, {total} // 1)" if priority.get("whole_points") else f"-{total}"
 
 
-class Names:
-    """
-    The numbers of a workload's users, groups, partitions and QOS, by the names in its header.
-
-    Groups that only ``accounts`` names have the number -1: no job is theirs.
-    """
-
-    def __init__(self, workload: Workload, accounts: Collection[str] | None = None) -> None:
-        self.workload, self.accounts = workload, frozenset(accounts or ())
-        self._known: dict[str, dict[str, int]] = {}
-
-    def number_of(self, kind: str, name: str, where: str) -> int:
-        """Return the number of a name, or of a number as text; ``where`` names the option in errors."""
-        if kind not in self._known:
-            names = self.workload.header.names_of(_COLUMNS[kind])
-            self._known[kind] = {text: number for number, text in names.items()}
-        known = self._known[kind]
-        if name in known:
-            return known[name]
-        if name.isdecimal():
-            return int(name)
-        if kind == "group" and name in self.accounts:
-            return -1
-        listed = suggest(name, known) if known else "; it has no names, give the number"
-        raise SwflowError(f"{where}: {self.workload.name} has no {kind} {name!r}{listed}")
-
-    def name_of(self, kind: str, number: int) -> str:
-        """Return the name of a user or group, or its number as text."""
-        return self.workload.header.names_of(_COLUMNS[kind]).get(number, str(number))
-
-    def shown(self, kind: str, number: int) -> str:
-        """Return a number with its name, if it has one."""
-        name = self.workload.header.names_of(_COLUMNS[kind]).get(number)
-        return f"{name} ({number})" if name else str(number)
-
-
 def formula_of(order: Any, priority: Priority | None, names: Names) -> Any:
     """Return an order, with slurm-multifactor replaced by the formula of the scheduler's weights, if it has some."""
     if order != MULTIFACTOR or priority is None:
         return order
-    return multifactor(priority, lambda kind, name: names.number_of(kind, name, f"priority: {kind}_factors"))
+    return multifactor(priority, names.number_of)
 
 
 class _Accounts:
@@ -146,6 +112,8 @@ class _Accounts:
         for kind in WITH_USER_LIMITS:
             if any(_named_limits(one.get(kind, {}), USER_LIMITS) for one in limits):
                 self.more[f"user of {kind}"], self.pairs[kind] = _pairs(rows[kind], rows["user"])
+        if any(_users_in(one) for one in limits):
+            self.more[_ASSOCIATION], self.pairs[_ASSOCIATION] = _pairs(rows["group"], rows["user"])
         self.rows = rows
         self.named = sorted({name for one in limits for name in one.get("group", {}) if name not in LIMITS})
         self.above = self._above(scheduler.accounts) if scheduler.accounts else None
@@ -205,19 +173,13 @@ class _Accounts:
         """
         Return the share of each job's owner, of 1; an unknown owner counts as one with share 1.
 
-        Owners without jobs, of which a site has many, hold their shares, too; but not all of them can have no jobs.
+        Owners without jobs, of which a site has many, hold their shares, too.
         """
-        shares, absent, unknown = np.ones(self.numbers[kind].size), 0.0, []
+        shares, absent = np.ones(self.numbers[kind].size), 0.0
         for name, share in (given or {}).items():
-            try:
-                owned = self.numbers[kind] == self.names.number_of(kind, name, f"{kind}_shares")
-            except SwflowError as error:
-                unknown.append(error)
-                owned = np.zeros(0, bool)
-            shares[np.flatnonzero(owned)] = share
+            owned = self.numbers[kind] == self.names.number_of(kind, name)
+            shares[owned] = share
             absent += 0.0 if owned.any() else share
-        if given and len(unknown) == len(given):
-            raise unknown[0]
         total = shares.sum() + absent or 1.0
         return np.append(shares, 1.0)[rows] / total  # the last one is for unknown owners
 
@@ -239,26 +201,43 @@ class _Accounts:
             return None
         self.require(limits, "limits")
         tables = [np.full((1, len(LIMITS)), UNLIMITED)]
+        for kind, most, rows in self._tables(limits):
+            tables += [] if any(most is table for table in tables) else [most]
+            self._require_room(kind, most, rows, there)
+        return np.concatenate(tables)
+
+    def beyond(self, limits: Limits | None) -> np.ndarray:
+        """Return which jobs can never start, because one of their limits is smaller than what they need."""
+        found = np.zeros(self.jobs.height, np.bool_)
+        for _, most, rows in self._tables(limits or {}):
+            for column, needed, _ in self._needs():
+                found |= needed > np.append(most[:, column], UNLIMITED)[rows]
+        return found
+
+    def _tables(self, limits: Limits) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+        """Yield each kind of account with its limits, shape (accounts, 3), and the account of each job."""
         for kind in ("user", "group", "partition"):
-            tables.append(self._most(kind, limits.get(kind, {}), LIMITS))
-            self._require_room(kind, tables[-1], self.rows[kind], there)
+            yield kind, self._most(kind, limits.get(kind, {}), LIMITS), self.rows[kind]
         if self.arrays is not None:
             most = np.full((len(self.arrays[1]), len(LIMITS)), UNLIMITED)
             most[:, 0] = self.arrays[1]
-            tables.append(most)
+            yield "array", most, self.arrays[0]
         for name, rows in self.more.items():
+            if name == _ASSOCIATION:
+                yield name, self._most_of_associations(limits), rows
+                continue
             kind = name.removeprefix("user of ")
             most = self._most(kind, limits.get(kind, {}), LIMITS if name == kind else USER_LIMITS)
-            tables.append(most if name == kind else most[self.pairs[kind]])
-            self._require_room(name, tables[-1], rows, there)
+            yield name, most if name == kind else most[self.pairs[kind]], rows
         if self.above is not None:
             own = limits.get("group", {})
             named = [limit if isinstance(limit := own.get(name), Mapping) else {} for name in self.named]
             most = np.array([[limit.get(what, UNLIMITED) for what in LIMITS] for limit in named])
-            tables.append(most.reshape(-1, len(LIMITS))[: self.above.max(initial=-1) + 1])
+            most = most.reshape(-1, len(LIMITS))[: self.above.max(initial=-1) + 1]
             for rows in self.above.T:
-                self._require_room("group", tables[-1], rows, there)
-        return np.concatenate(tables)
+                yield "group", most, rows
+            if not self.above.shape[1]:
+                yield "group", most, np.full(self.jobs.height, -1)
 
     def _most(self, kind: str, of_kind: Mapping[str, int | Mapping[str, int]], quantities: Sequence[str]) -> np.ndarray:
         """Return the limits of each account of a kind, shape (accounts, 3): for all, and by name."""
@@ -266,14 +245,26 @@ class _Accounts:
         most = np.full((self.numbers[kind].size, len(LIMITS)), [of_all.get(what, UNLIMITED) for what in quantities])
         for name, own in of_kind.items():
             if isinstance(own, Mapping):
-                row = self.numbers[kind] == self.names.number_of(kind, name, f"limits: {kind}")
+                row = self.numbers[kind] == self.names.number_of(kind, name)
                 most[row] = [own.get(what, UNLIMITED) for what in quantities]
+        return most
+
+    def _most_of_associations(self, limits: Limits) -> np.ndarray:
+        """Return the limits of each user in a group, shape (associations, 3)."""
+        most = np.full((self.pairs[_ASSOCIATION].size, len(LIMITS)), UNLIMITED)
+        first = self.more[_ASSOCIATION]
+        users = np.full(most.shape[0], -1)
+        users[first[first >= 0]] = self.rows["user"][first >= 0]
+        groups = self.numbers["group"][self.pairs[_ASSOCIATION]]
+        people = self.numbers["user"][users]
+        for (group, user), own in _users_in(limits).items():
+            is_own = (groups == self.names.number_of("group", group)) & (people == self.names.number_of("user", user))
+            most[is_own] = [own.get(what, UNLIMITED) for what in LIMITS]
         return most
 
     def _require_room(self, kind: str, most: np.ndarray, rows: np.ndarray, there: np.ndarray) -> None:
         """Raise an error if one of the jobs ``there`` needs more than the limit of its account allows."""
-        minutes = self.widths * np.maximum(self.planned // 60, 1).astype(np.int64)
-        for column, needed, what in ((1, self.widths, "processors"), (2, minutes, "processor-minutes")):
+        for column, needed, what in self._needs():
             allowed = np.append(most[:, column], UNLIMITED)[rows]
             wide = np.flatnonzero(there & (needed > allowed))
             if wide.size:
@@ -283,13 +274,22 @@ class _Accounts:
                     f"with {needed[job]:,} of {allowed[job]:,} {what}; raise the limit, or leave them out {SELECT}"
                 )
 
+    def _needs(self) -> list[tuple[int, np.ndarray, str]]:
+        """Return the columns of limits that a single job can exceed, with what each job needs."""
+        minutes = self.widths * np.maximum(self.planned // 60, 1).astype(np.int64)
+        return [
+            (0, np.ones_like(self.widths), "jobs"),
+            (1, self.widths, "processors"),
+            (2, minutes, "processor-minutes"),
+        ]
+
     def clusters(self, clusters: Sequence[Cluster]) -> np.ndarray:
         """Return the index of each job's cluster, by its partition."""
         cluster_of: dict[int, int] = {}
         for index, cluster in enumerate(clusters):
             for name in cluster["partition"]:
-                number = self.names.number_of("partition", name, "clusters: partition")
-                if cluster_of.setdefault(number, index) != index:
+                number = self.names.number_of("partition", name)
+                if number != NO_JOB and cluster_of.setdefault(number, index) != index:
                     raise SwflowError(f"clusters: partition: {name} is named by two clusters; name it once")
         column = _column(self.jobs, "partition")
         found = column.replace_strict(cluster_of, default=None, return_dtype=pl.Int64)
@@ -305,6 +305,19 @@ class _Accounts:
         return found.to_numpy()
 
 
+#: The account of a user in a group.
+_ASSOCIATION = "user in group"
+
+
+def _users_in(limits: Limits) -> dict[tuple[str, str], Mapping[str, int]]:
+    """Return the limits of named users in groups, by the names of both."""
+    return {
+        (group, user): own
+        for group, limit in limits.get("group", {}).items()
+        for user, own in (limit.get(USERS, {}) if isinstance(limit, Mapping) else {}).items()  # type: ignore[union-attr]
+    }
+
+
 def _named_limits(of_kind: Mapping[str, int | Mapping[str, int]], quantities: Sequence[str]) -> bool:
     """Return whether the limits of a kind, for all or by name, mention one of these quantities."""
     entries = [of_kind, *(one for one in of_kind.values() if isinstance(one, Mapping))]
@@ -317,6 +330,16 @@ def _pairs(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarra
     rows = np.full(first.size, -1)
     found, rows[known] = np.unique(np.column_stack([first, second])[known], axis=0, return_inverse=True)
     return rows, found[:, 0]
+
+
+def within_limits(workload: Workload, scheduler: Any) -> pl.Series:
+    """Return which jobs are no wider than the limits of all clusters that a scheduler has allow."""
+    jobs = workload.jobs
+    limits = [queue.limits for queue in scheduler.queues if queue.limits]
+    if not limits:
+        return pl.repeat(True, jobs.height, eager=True)
+    accounts = _Accounts(jobs, scheduler, Names(workload), None, jobs["estimate"].to_numpy())
+    return pl.Series(~np.any([accounts.beyond(one) for one in limits], axis=0))
 
 
 @dataclass(frozen=True)
@@ -346,7 +369,8 @@ def ownership_of(
     SwflowError
         If the log does not record an owner that is needed, or a job needs more than its cluster or its limit.
     """
-    names = Names(workload, scheduler.accounts)
+    names = Names(workload)
+    names.require_some(scheduler.to_dict())
     formulas = [
         [formula_of(order, scheduler.priority, names) for order in (queue.order, queue.backfill_order)]
         for queue in scheduler.queues
@@ -370,5 +394,5 @@ def ownership_of(
 
 
 def _column(jobs: pl.DataFrame, kind: str) -> pl.Series:
-    name = _COLUMNS[kind]
+    name = COLUMNS[kind]
     return jobs[name] if name in jobs.columns else pl.Series([None] * jobs.height, dtype=pl.Int64())

@@ -12,7 +12,8 @@ from swflow.errors import SwflowError
 from swflow.jobs.table import Workload
 from swflow.scheduling.option_checks import in_ranges, positions_of
 from swflow.scheduling.options import Unavailable, Unchecked
-from swflow.scheduling.orders.fair_share import SELECT, Names
+from swflow.scheduling.orders.fair_share import SELECT
+from swflow.scheduling.orders.names import Names
 from swflow.scheduling.scheduler import Scheduler
 
 
@@ -96,7 +97,7 @@ def _groups_for(
     members = np.ones((len(numbers) + 1, sum(counts)), np.bool_)
     for group, end in zip(groups, np.cumsum(counts).tolist(), strict=True):
         if "partition" in group:
-            named = {names.number_of("partition", name, "nodes: partition") for name in group["partition"]}
+            named = {names.number_of("partition", name) for name in group["partition"]}
             members[:-1, end - group["count"] : end] = np.isin(np.array(numbers), list(named)).reshape(-1, 1)
     partition = column.replace_strict(numbers, range(len(numbers)), default=len(numbers), return_dtype=pl.Int64)
     shown = [*(f"partition {names.shown('partition', number)}" for number in numbers), "all nodes"]

@@ -10,7 +10,7 @@ import polars as pl
 
 from swflow.jobs.table import Workload
 from swflow.scheduling.options import Preemption
-from swflow.scheduling.orders.fair_share import Names
+from swflow.scheduling.orders.names import Names
 
 #: The column with the QOS or partition of a job.
 _COLUMNS = {"qos": "queue_id", "partition": "partition_id"}
@@ -49,27 +49,27 @@ def preempting_of(workload: Workload, jobs: pl.DataFrame, scheduler: Any) -> Pre
     numbers: list[int] = column.drop_nulls().unique().sort().to_list()
     classes = column.replace_strict(numbers, range(len(numbers)), default=len(numbers), return_dtype=pl.Int64)
 
-    def rows(of: Mapping[str, Any], key: str) -> dict[int, Any]:
+    def rows(of: Mapping[str, Any]) -> dict[int, Any]:
         """Return values by name as values by class; names without jobs are left out."""
-        found = {names.number_of(kind, name, f"preemption: {key}"): value for name, value in of.items()}
+        found = {names.number_of(kind, name): value for name, value in of.items()}
         return {numbers.index(number): value for number, value in found.items() if number in numbers}
 
     count = len(numbers) + 1
     worth, may = np.zeros(count, np.int64), np.zeros((count, count), np.bool_)
     modes = np.full(count, given.get("mode", "requeue"), dtype=object)
-    for row, mode in rows(given.get("modes", {}), "modes").items():
+    for row, mode in rows(given.get("modes", {})).items():
         modes[row] = mode
     if kind == "partition":
         worth[:] = _DEFAULT_TIER
-        for row, tier in rows(given["partition"], "partition").items():
+        for row, tier in rows(given["partition"]).items():
             worth[row] = tier
         may[:] = worth[:, None] > worth
         level = worth
     else:
-        for row, priority in rows(given.get("qos_priorities", {}), "qos_priorities").items():
+        for row, priority in rows(given.get("qos_priorities", {})).items():
             worth[row] = priority
-        for row, others in rows(given["qos"], "qos").items():
-            may[row, list(rows(dict.fromkeys(others), "qos"))] = True
+        for row, others in rows(given["qos"]).items():
+            may[row, list(rows(dict.fromkeys(others)))] = True
         level = _levels(may)
     may &= modes != "off"
     return Preempting(

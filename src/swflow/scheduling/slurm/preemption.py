@@ -59,8 +59,11 @@ def _find_candidates(state: SlurmState, item: int, now: float) -> None:
     for place in range(machine.head[0].running):
         job, part = machine.ends[place].job, machine.ends[place].part
         kind = preempted.kind[job]
-        is_exempt = math.floor(now) < math.floor(state.jobs[job].start) + preempted.head[0].exempt
-        if not may[kind] or is_exempt or _overlap(machine, part, members) == 0:
+        running = state.jobs[job]
+        is_exempt = math.floor(now) < math.floor(running.start) + preempted.head[0].exempt
+        # The nodes of a job that has ended are released some time later.
+        ended = running.start + running.run - preempted.head[0].release_delay
+        if not may[kind] or is_exempt or ended <= now or _overlap(machine, part, members) == 0:
             continue
         worth, count = preempted.worth[kind], _count(machine, part)
         here = size

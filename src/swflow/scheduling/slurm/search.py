@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from swflow.scheduling.slurm.operations import is_at_level, next_level, open_levels
+from swflow.scheduling.slurm.operations import is_at_level, may_preempt, next_level, open_levels
 from swflow.scheduling.slurm.state import SlurmState
 from swflow.scheduling.state.accounts import at_limit
 from swflow.scheduling.state.heap import pop, push
@@ -53,8 +53,9 @@ def _next_of_all(state: SlurmState, now: float) -> int:
 def _line_up(state: SlurmState, now: float) -> int:
     """Collect the queued jobs in ``state.line``, a heap by their keys; return its size."""
     size, queue = 0, state.queue
-    # A job that is at a limit of running jobs stays there during a pass, whose starts only add to what is counted.
-    skips = state.options[0].limits and state.own.timetable[0].skips
+    # A job that is at a limit of running jobs stays there during a pass, whose starts only add to what is counted,
+    # unless jobs are preempted.
+    skips = state.options[0].limits and state.own.timetable[0].skips and not may_preempt(state)
     rank = following(queue, 0, NO_JOB - 1, 0, 0.0, 0.0)
     while rank >= 0:
         item = queue.job_at[rank]

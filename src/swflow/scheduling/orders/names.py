@@ -1,0 +1,141 @@
+"""Names of users, groups, partitions and QOS in the options of a scheduler, and their numbers in a workload."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
+
+from swflow.errors import SwflowError, suggest
+from swflow.jobs.table import Workload
+from swflow.scheduling.options import Unchecked
+
+#: The columns of the job table with the owners of a job.
+COLUMNS = {"user": "user_id", "group": "group_id", "partition": "partition_id", "qos": "queue_id"}
+
+#: Several of each kind, for messages.
+PLURALS = {"user": "users", "group": "groups", "partition": "partitions", "qos": "QOS"}
+
+#: The number of a name without jobs: no job has it.
+NO_JOB = -1
+
+#: Names of a kind that messages show.
+_SHOWN = 4
+
+
+class Names:
+    """The numbers of a workload's users, groups, partitions and QOS, by the names in its header."""
+
+    def __init__(self, workload: Workload) -> None:
+        self.workload = workload
+        self._known: dict[str, dict[str, int]] = {}
+
+    def known(self, kind: str) -> dict[str, int]:
+        """Return the numbers of all names of a kind."""
+        if kind not in self._known:
+            names = self.workload.header.names_of(COLUMNS[kind])
+            self._known[kind] = {text: number for number, text in names.items()}
+        return self._known[kind]
+
+    def number_of(self, kind: str, name: str) -> int:
+        """Return the number of a name, or of a number as text; `NO_JOB` if the workload does not have it."""
+        known = self.known(kind)
+        if name in known:
+            return known[name]
+        return int(name) if name.isdecimal() else NO_JOB
+
+    def name_of(self, kind: str, number: int) -> str:
+        """Return the name of a user or group, or its number as text."""
+        return self.workload.header.names_of(COLUMNS[kind]).get(number, str(number))
+
+    def shown(self, kind: str, number: int) -> str:
+        """Return a number with its name, if it has one."""
+        name = self.workload.header.names_of(COLUMNS[kind]).get(number)
+        return f"{name} ({number})" if name else str(number)
+
+    def require_some(self, options: Unchecked) -> None:
+        """Raise an error if the options name users, groups, partitions or QOS, and none of one kind has jobs."""
+        apart, accounts = named_in({**options, "accounts": None}), options.get("accounts") or {}
+        for kind, all_names in named_in(options).items():
+            known, column = self.known(kind), COLUMNS[kind]
+            # The accounts of a site say nothing of a log without names.
+            names = all_names if known else [name for name in apart[kind] if kind != "group" or name not in accounts]
+            if kind != "qos" and (column not in self.workload.jobs.columns or not self.workload.jobs[column].count()):
+                continue  # where a limit or an order needs it, the error is another one
+            # Numbers do not say which cluster they belong to.
+            if not names or any(name.isdecimal() or name in known for name in names):
+                continue
+            has = f"the log has {_listed(known)}" if known else "the log has no names, give numbers"
+            hint = suggest(names[0], known) if len(names) == 1 and known else ""
+            raise SwflowError(
+                f"{self.workload.name} has no {kind} {names[0]!r}{hint}; the scheduler names {_listed(names)}, and "
+                f"{has}; expected the {PLURALS[kind]} of the same cluster"
+            )
+
+    def without_jobs(self, options: Unchecked) -> dict[str, list[str]]:
+        """Return the names in the options that no job has, by kind; they match nothing."""
+        found: dict[str, list[str]] = {}
+        for kind, names in named_in(options).items():
+            absent = [name for name in names if self.number_of(kind, name) == NO_JOB]
+            found |= {kind: absent} if absent else {}
+        return found
+
+
+def absent_in_words(absent: Mapping[str, Collection[str]]) -> str:
+    """
+    Return the names without jobs as a sentence.
+
+    Examples
+    --------
+    >>> absent_in_words({"partition": ["debug"], "user": ["bob", "eve"]})
+    'Names without jobs in this log have no effect: partition debug; 2 users (bob, eve).'
+    """
+    parts = [
+        f"{kind if kind != 'qos' else 'QOS'} {next(iter(names))}"
+        if len(names) == 1
+        else f"{len(names):,} {PLURALS[kind]} ({_listed(names)})"
+        for kind, names in absent.items()
+    ]
+    return f"Names without jobs in this log have no effect: {'; '.join(parts)}."
+
+
+def _listed(names: Iterable[str]) -> str:
+    found = list(names)
+    return ", ".join(found[:_SHOWN]) + ", …" * (len(found) > _SHOWN)
+
+
+def named_in(options: Unchecked) -> dict[str, list[str]]:
+    """
+    Return the users, groups, partitions and QOS that options name, each once.
+
+    Examples
+    --------
+    >>> options = {"limits": {"user": {"jobs": 3, "bob": {"jobs": 9}}}, "accounts": {"bio": {"users": {"ada": 1}}}}
+    >>> named_in(options) | {"partition": 0, "qos": 0}
+    {'user': ['bob', 'ada'], 'group': ['bio'], 'partition': 0, 'qos': 0}
+    """
+    found: dict[str, list[str]] = {kind: [] for kind in COLUMNS}
+    for kind, names in _mentions(options):
+        found[kind] += map(str, names)
+    return {kind: list(dict.fromkeys(names)) for kind, names in found.items()}
+
+
+def _mentions(options: Unchecked) -> Iterator[tuple[str, Iterable[Any]]]:
+    """Yield the kinds of names in options, with the names."""
+    parts: list[Any] = [options, *(options.get("clusters") or ())]
+    for part in parts:
+        for kind, limits in (part.get("limits") or {}).items():
+            yield kind, (name for name, limit in limits.items() if isinstance(limit, Mapping))
+            for limit in limits.values() if kind == "group" else ():
+                yield "user", (limit.get("users") or ()) if isinstance(limit, Mapping) else ()
+    for part in (*(options.get("clusters") or ()), *(options.get("nodes") or ())):
+        names = part.get("partition")
+        yield "partition", names if isinstance(names, list | tuple) else [] if names is None else [names]
+    for kind in ("user", "group"):
+        yield kind, options.get(f"{kind}_shares") or ()
+    accounts = options.get("accounts") or {}
+    yield "group", accounts
+    for account in accounts.values():
+        yield "user", account.get("users") or ()
+    priority, preemption = options.get("priority") or {}, options.get("preemption") or {}
+    for kind in ("partition", "qos"):
+        yield kind, priority.get(f"{kind}_factors") or ()
+        yield kind, preemption.get(kind) or ()
+    yield "qos", preemption.get("qos_priorities") or ()

@@ -1,0 +1,103 @@
+"""Limits and shares of users, accounts and QOS, from what sacctmgr and sshare print."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from swflow.sites.conf import SlurmPartition
+from swflow.sites.tables import Row
+
+
+def limits_of(partitions: Iterable[SlurmPartition], levels: Sequence[Row], members: Sequence[Row]) -> dict[str, Any]:
+    """Return the limits of users, accounts and QOS, and of partitions, which are those of their QOS."""
+    qos = without_empty({row.text("name"): _qos_limits(row) for row in levels})
+    of_partitions = {one.name: dict(qos[one.text("QOS")]) for one in partitions if one.text("QOS") in qos}
+    return without_empty(_association_limits(members) | {"qos": qos, "partition": of_partitions})
+
+
+def run_minutes(row: Row) -> int | None:
+    """Return the limit of CPU-minutes that are left to running jobs."""
+    return row.tres("grptresrunmins").get("cpu")
+
+
+def _qos_limits(row: Row) -> dict[str, int]:
+    """Return the limits of a QOS: its running jobs, CPUs and CPU-minutes, and the first two of each user."""
+    limits = {
+        "jobs": row.whole("grpjobs"), "processors": row.tres("grptres").get("cpu"),
+        "processor_minutes": run_minutes(row), "user_jobs": row.whole("maxjobspu"),
+        "user_processors": row.tres("maxtrespu").get("cpu"),
+    }  # fmt: skip
+    return _stated(limits)
+
+
+def accounts_of(members: Sequence[Row], used: Sequence[Row], with_shares: bool) -> dict[str, dict[str, Any]]:
+    """Return the accounts, each with the one above it except the root; with shares, also those and usage of users."""
+    found: dict[str, dict[str, Any]] = {}
+    for row in members:
+        account, above, user = row.text("account").strip(), row.text("parname").strip(), row.text("user")
+        share = 1 if row.text("share") == "parent" else row.whole("share") or 0
+        if user and with_shares:
+            found.setdefault(account, {}).setdefault("users", {})[user] = share
+        elif account != "root" and not user:
+            one = found.setdefault(account, {})
+            one |= {"parent": above} if above not in ("", "root") else {}
+            one |= {"share": share} if with_shares and share != 1 else {}
+    for row in used if with_shares else ():
+        user, seconds = row.text("user").strip(), row.whole("rawusage")
+        if user and seconds:
+            found.setdefault(row.text("account").strip(), {}).setdefault("usage", {})[user] = seconds
+    return found
+
+
+def _association_limits(members: Sequence[Row]) -> dict[str, dict[str, Any]]:
+    """
+    Return the limits of users and accounts: running jobs, CPUs and CPU-minutes; 0 allows no job.
+
+    The limit of a user of several accounts holds in its account.
+    """
+    several = {
+        user for user, count in Counter(row.text("user") for row in members if row.text("user")).items() if count > 1
+    }
+    users: dict[str, dict[str, int]] = {}
+    groups: dict[str, dict[str, Any]] = {}
+    for row in members:
+        user, account = row.text("user"), row.text("account").strip()
+        if account == "root" and not user:
+            continue
+        jobs = [row.whole("maxjobs") if user else None, row.whole("grpjobs")]
+        stated = [most for most in jobs if most is not None]
+        cpus, minutes = row.tres("grptres").get("cpu"), run_minutes(row)
+        own = _stated({"jobs": min(stated) if stated else None, "processors": cpus, "processor_minutes": minutes})
+        if own and user in several:
+            groups.setdefault(account, {}).setdefault("users", {})[user] = own
+        elif own and user:
+            users[user] = own
+        elif own:
+            groups.setdefault(account, {}).update(own)
+    return {"user": users, "group": groups}
+
+
+#: The columns of limits of running jobs, of which only CPUs are simulated, and those of accounts in a QOS.
+_RESOURCES, _OF_ACCOUNTS = ("grptres", "maxtrespu", "grptresrunmins"), ("maxtrespa", "maxjobspa")
+
+
+def not_simulated(levels: Sequence[Row], members: Sequence[Row]) -> list[str]:
+    """Return the limits that can make running jobs wait and are not simulated, such as ``QOS long: MaxTRESPU …``."""
+    found = []
+    for kind, rows in (("QOS", levels), ("account", members)):
+        for row in rows:
+            name = " ".join(filter(None, (row.text("name") or row.text("account").strip(), row.text("user"))))
+            for column in _RESOURCES:
+                others = [f"{what}={most}" for what, most in row.tres(column).items() if what not in ("cpu", "billing")]
+                found += [f"{kind} {name}: {column} {','.join(others)}"] if others else []
+            found += [f"{kind} {name}: {column} {row.text(column)}" for column in _OF_ACCOUNTS if row.text(column)]
+    return found
+
+
+def _stated(limits: Mapping[str, int | None]) -> dict[str, int]:
+    return {name: most for name, most in limits.items() if most is not None}
+
+
+def without_empty(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the entries of a mapping that are neither empty nor 0."""
+    return {name: value for name, value in content.items() if value}
