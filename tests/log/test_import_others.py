@@ -62,7 +62,7 @@ def test_pbs_and_torque(file):
     ).rows()  # fmt: skip
     assert jobs == [
         ("1", 0, 600, 3600, 16, 16, 7200, 1),
-        ("5", 0, 5200, 600, 2, None, None, 5),
+        ("5", 0, 5200, 600, 2, None, None, 0),
         ("2[7]", 100, 60, 60, 6, 6, 600, 5),
         ("1", 4200, 1000, 600, 16, 16, 7200, 1),  # rerun: submitted when the first run ended
     ]
@@ -116,8 +116,8 @@ def test_resources_arrays_and_dependencies_of_pbs(file):
         ("n1/0+n1/1+n2/0", "Resource_List.nodes=1:ppn=2+1:ppn=1", (3, 3)),
         ("n1/0,2,4-7", "Resource_List.nodes=n1:ppn=6", (6, 6)),
         ("n1/1*16+n2/0*16", "Resource_List.select=2:ncpus=16:mpiprocs=16:mem=64gb", (32, 32)),
-        ("n1/0", "Resource_List.nodes=3", (1, 3)),
-        ("n1/0", "Resource_List.select=4", (1, 4)),
+        ("n1/0", "Resource_List.nodes=3", (3, 3)),
+        ("n1/0", "Resource_List.select=4", (4, 4)),
     ],
 )
 def test_processors_of_pbs(file, hosts, request_, expected):

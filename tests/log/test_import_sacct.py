@@ -87,7 +87,10 @@ def test_each_task_of_an_array_is_a_job(read):
         End="Unknown", Elapsed="00:00:00", AllocCPUS="0"),
     )  # fmt: skip
     assert sorted(jobs) == ["200_1", "200_2"]
-    assert counted(log) == ({"not ended: PENDING": 1}, {"steps, which are not jobs": 1, "tasks of arrays": 2})
+    assert counted(log) == (
+        {"not ended: PENDING": 8},
+        {"steps, which are not jobs": 1, "tasks of arrays": 2, "tasks of arrays in one record, each a job": 8},
+    )
 
 
 def test_components_of_a_heterogeneous_job_are_one_job(read):
@@ -332,7 +335,7 @@ def test_hours_that_a_clock_repeats_or_skips(read):
     assert starts == [first, first, first + 3600]
     assert [jobs[job]["run_time"] for job in "123"] == [4200, 7200, 3600]
     assert counted(log) == (
-        {"submit that does not exist in Europe/Stockholm": 1},
+        {"submit that is not a time, or does not exist in Europe/Stockholm": 1},
         {"times of an hour that the clock showed twice": 3},
     )
     log, _ = read(line("2", **autumn, End="2023-10-29T03:30:00", Elapsed="02:00:00"))
@@ -568,7 +571,7 @@ def test_a_key_is_drawn_once_and_hashes_differ_between_sites(tmp_path, monkeypat
         (COLUMNS + "\n" + line("1") + "\n", ["--partition-limit", "main"], "--partition-limit: 'main'; expected"),
         (COLUMNS + "\n" + line("1") + "\n", ["--partition-limit", "main=soon"], "main='soon' is not a time limit"),
         (COLUMNS + "\n" + line("1") + "\n", ["--processors", "0"], "--processors: 0; expected at least 1"),
-        (COLUMNS + "\n" + line("1") + "\n", ["--delimiter", ";;"], "--delimiter: ';;'; expected one character"),
+        (COLUMNS + "\n" + line("1") + "\n", ["--delimiter", "a"], "--delimiter: 'a'; expected one or several"),
         (COLUMNS + "\n" + line("1") + "\n", ["--key", "k"], "--key: no effect without --anonymize"),
         (
             COLUMNS + "\n" + line("1") + "\n",

@@ -37,6 +37,15 @@ def is_jobcomp(text: bytes) -> bool:
     return text.lstrip().startswith(b"JobId=")
 
 
+#: The line before the jobs in YAML of Slurm, after other keys and their values.
+_YAML = re.compile(rb"(?:(?:%YAML|---|#|\.\.\.|[\w\"']+:|[ \t]+)[^\n]*\n)*?['\"]?jobs['\"]?:[ \t]*\n")
+
+
+def is_yaml(text: bytes) -> bool:
+    """Return whether a text is the output of ``sacct --yaml``."""
+    return _YAML.match(text[: 1 << 16]) is not None
+
+
 def _begin_of(path: str | os.PathLike[str]) -> bytes:
     """Return the beginning of a file, plain or gzipped; empty if it cannot be read."""
     if not is_file(path):

@@ -63,7 +63,7 @@ def read_records(text: bytes, layout: Layout, wanted: Sequence[str], tally: Tall
     counts = np.diff(np.searchsorted(np.flatnonzero(data == ord(layout.separator)), ends), prepend=0)
     begins = np.ones(len(ends), bool)
     if columns[0] in layout.checks:
-        begins = (data[starts] >= 48) & (data[starts] <= 57)
+        begins = ((data[starts] >= 48) & (data[starts] <= 57)) | (data[starts] == ord(" "))
     odd = filled & ((counts != len(columns) - 1) | ~begins)
     # A line break in the last column leaves a line that looks complete before its continuation.
     odd |= np.append(odd[1:], False) & filled
@@ -198,3 +198,8 @@ def values_of(text: str, keys: Sequence[re.Match[str]]) -> dict[str, str]:
 def matches(pattern: str) -> Check:
     """Return a function that matches a whole text."""
     return re.compile(pattern).fullmatch
+
+
+def padded(pattern: str) -> Check:
+    """Return a function that matches a whole text, perhaps between blanks."""
+    return re.compile(rf"[ \t]*(?:{pattern})[ \t]*").fullmatch

@@ -5,12 +5,12 @@ from collections.abc import Iterator, Mapping
 
 import polars as pl
 
-from swflow.columns import numbers
 from swflow.errors import SwflowError
+from swflow.log.importers import pbs_widths
 from swflow.log.importers.lines import read_text, values_of
-from swflow.log.importers.records import DEPENDENCIES, GPUS, ImportedLog, Site, Tally, make_log, unix_seconds
+from swflow.log.importers.notation import local_moments, moments, times
+from swflow.log.importers.records import DEPENDENCIES, GPUS, ImportedLog, Site, Tally, make_log
 from swflow.log.importers.slurm import kilobytes, seconds
-from swflow.values import MOST_UNITS
 
 #: Meaning of the letters of records; only E is an ended job.
 RECORDS: dict[str, str] = {
@@ -23,16 +23,14 @@ RECORDS: dict[str, str] = {
 
 _LINE = re.compile(r"(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d)(?:\.\d+)?;(\w);([^;]*);(.*)", re.DOTALL)
 _KEY = re.compile(r"(?:^|\s)([A-Za-z_][\w.]*)=")
-_PLACE = re.compile(r"(?P<place>[\d,\-]+)(?:\*(?P<times>\d+))?(?![\w.*])")
 
 
 def import_pbs(path: str, site: Site) -> ImportedLog:
     """
     Import a concatenation of accounting files of PBS Professional, OpenPBS or Torque.
 
-    Every E record is one job of the log, also for jobs that were rerun. Processors are those of ``exec_host``, else
-    ``resources_used.ncpus``. The request is ``Resource_List.ncpus``, ``select`` or ``nodes``. Exit status 0 is
-    completed, 271 and negative values are cancelled, others are failed.
+    Every E record is one job of the log, also for jobs that were rerun. Processors are as in `pbs_widths.widths`. Exit
+    status 0 is completed, 271 and negative values are cancelled, others, and those of exceeded limits, are failed.
     """
     text, tally = read_text(path).decode("utf-8", "replace"), Tally()
     rows, servers = [], set()
@@ -78,6 +76,9 @@ def _values(message: str) -> dict[str, str]:
     return {key: value.strip('"') for key, value in found.items()}
 
 
+#: Exit statuses of jobs that were killed for exceeding a limit, of Torque (-12 to -10) and PBS Professional.
+_LIMIT_EXCEEDED = (-12, -11, -10, *range(-29, -23))
+
 #: The keys of durations and amounts of memory.
 _KEYS = {
     "walltime": "resources_used.walltime", "limit": "Resource_List.walltime", "cput": "resources_used.cput",
@@ -85,18 +86,14 @@ _KEYS = {
 }  # fmt: skip
 
 #: The values of a record that are numbers; all others are text.
-_NUMBERS = ("line", "allocated_processors", "requested_processors", "nodes", "exit", "gpus")
+_NUMBERS = ("line", "allocated_processors", "requested_processors", "nodes", "exit", "gpus", "below")
 
 
 def _raw(values: Mapping[str, str]) -> dict[str, str | int | None]:
     """Return the used values of one record."""
-    hosts = values.get("exec_host", "")
-    nodes = [(parts[-2], _PLACE.match(parts[-1])) for parts in _on_nodes(hosts)]
-    places = [_count_places(match) for _, match in nodes]
-    is_readable = None not in places
-    odd = [] if is_readable else ["exec_host"]
-    odd += [key for key, pattern in _COUNTED.items() if key in values and not pattern.fullmatch(values[key])]
-    used = _whole(values.get("resources_used.ncpus"))
+    odd = [key for key, pattern in pbs_widths.COUNTED.items() if key in values and not pattern.fullmatch(values[key])]
+    widths = pbs_widths.widths(values)
+    odd += [] if widths.is_readable else ["exec_host"]
     account = values.get("account") or values.get("project")
     if account in {"_pbs_project_default", "null"}:
         account = None
@@ -106,18 +103,14 @@ def _raw(values: Mapping[str, str]) -> dict[str, str | int | None]:
         "start": values.get("start"),
         "end": values.get("end"),
         **{name: values.get(key) for name, key in _KEYS.items()},
-        "allocated_processors": _bounded(sum(filter(None, places)) or used if is_readable else used),
-        "requested_processors": _bounded(_requested(values)),
+        "allocated_processors": widths.allocated,
+        "requested_processors": widths.requested,
+        "nodes": widths.nodes,
+        "gpus": widths.gpus,
+        "below": widths.below,
         "unreadable": ", ".join(odd) or None,
-        "nodes": len({node for node, _ in nodes}) or None,
-        "exit": _whole(values.get("Exit_status")),
-        # Torque states them with the nodes.
-        "gpus": _bounded(
-            _whole(values.get("Resource_List.ngpus"))
-            or _in_chunks(values.get("Resource_List.select", ""), "ngpus", missing=0)
-            or _in_chunks(values.get("Resource_List.nodes", ""), "gpus", missing=0)
-        ),
-        "depend": values.get("depend"),
+        "exit": pbs_widths.whole(values.get("Exit_status")),
+        "depend": values.get("depend") or values.get("Resource_List.depend"),
         "user": values.get("user"),
         "group": account or values.get("group"),
         "unix_group": values.get("group") if account else None,
@@ -127,90 +120,39 @@ def _raw(values: Mapping[str, str]) -> dict[str, str | int | None]:
     }
 
 
-#: What the values with numbers look like; the names of nodes and resources are not checked.
-_COUNTED = {
-    "resources_used.ncpus": re.compile(r"\d{0,15}"),
-    "Resource_List.ncpus": re.compile(r"\d{0,15}"),
-    "Resource_List.ngpus": re.compile(r"\d{0,15}"),
-    "Exit_status": re.compile(r"-?\d{1,15}|"),
-    **dict.fromkeys(
-        ("Resource_List.select", "Resource_List.nodes"),
-        re.compile(r"[^:+]*(?:(?::(?!(?:n?cpus|n?gpus|ppn)=)[^:+]*|:(?:n?cpus|n?gpus|ppn)=\d{1,15})|\+[^:+]*)*"),
-    ),
-}
-
-
-def _whole(text: str | None) -> int | None:
-    return int(text) if text is not None and re.fullmatch(r"-?[0-9]{1,15}", text) else None
-
-
-def _on_nodes(hosts: str) -> Iterator[list[str]]:
-    """Yield the parts of ``exec_host``, such as ``n1/0-7``, split at the slashes; without those that have none."""
-    for part in hosts.split("+"):
-        if "/" in part:
-            yield part.split("/")
-
-
-def _count_places(match: re.Match[str] | None) -> int | None:
-    """Count processors of ``node/0``, ``node/0-7``, ``node/1,3`` (Torque) and ``node/0*8`` (PBS); None: unreadable."""
-    if match is None:
-        return None
-    if match["times"]:
-        return _whole(match["times"])
-    count = 0
-    for part in match["place"].split(","):
-        low, dash, high = part.partition("-")
-        first, last = _whole(low), _whole(high if dash else low)
-        if first is None or last is None or last < first:
-            return None
-        count += last - first + 1
-    return count
-
-
-def _bounded(count: int | None) -> int | None:
-    """Return a count; None for 0, and for one that no machine has."""
-    return count if count and abs(count) <= MOST_UNITS else None
-
-
-def _requested(values: Mapping[str, str]) -> int | None:
-    """Return the processors of ``select=2:ncpus=8+1:ncpus=4``, ``ncpus=4`` or ``nodes=2:ppn=8``."""
-    select, nodes = values.get("Resource_List.select"), values.get("Resource_List.nodes")
-    if select:
-        return _in_chunks(select, "ncpus", missing=1)
-    if nodes and not nodes.isdigit():
-        return _in_chunks(nodes, "ppn", missing=1)
-    return _whole(values.get("Resource_List.ncpus")) or _whole(nodes)
-
-
-def _in_chunks(text: str, key: str, missing: int) -> int:
-    """Return the amount of one key in all chunks, such as ``2:ncpus=8:ngpus=4+1:ncpus=4``."""
-    total = 0
-    for chunk in text.split("+"):
-        first, *options = chunk.split(":")
-        each = next((_whole(option.partition("=")[2]) for option in options if option.startswith(f"{key}=")), None)
-        count = _whole(first)
-        total += (1 if count is None else count) * (each or missing)
-    return total
-
-
 def _seconds(name: str) -> pl.Expr:
     """Return a duration in seconds, which is also the unit of a bare number (Torque from 5.1.2 on)."""
     return seconds(pl.col(name), bare=1.0)
+
+
+def _never_started(table: pl.DataFrame, tally: Tally) -> pl.DataFrame:
+    """Set the start of jobs that ended in the queue to their end, and leave out jobs without times."""
+    idle = pl.col("walltime").is_null() | (_seconds("walltime") == 0)
+    killed = (pl.col("exit") == 271) | (pl.col("exit") < 0)
+    never = pl.col("end").is_not_null() & idle & killed
+    never &= pl.col("start").is_null() | (pl.col("start") > pl.col("end"))
+    chosen = tally.note(table, "never started (kept, with a run time of 0)", never)
+    table = table.with_columns(
+        start=pl.when(chosen).then("end").otherwise("start"),
+        allocated_processors=pl.when(~chosen).then("allocated_processors"),
+    )
+    table = tally.drop(table, "no start or no end", pl.col("start").is_null() | pl.col("end").is_null())
+    return tally.drop(table, "ended before it started", pl.col("end") < pl.col("start"))
 
 
 def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
     """Convert text to numbers, and drop records without times."""
     for name in ("submit", "eligible", "start", "end"):
         clock = table[name].str.to_datetime("%m/%d/%Y %H:%M:%S", strict=False, time_unit="ms")
-        plain = table.select(numbers(pl.col(name), 1e18)).to_series()  # `make_log` checks their range
-        moments = plain.fill_null(unix_seconds(clock, site.time_zone)[0])
-        tally.unreadable(table, name, pl.col(name), moments)
-        table = table.with_columns(moments.alias(name))
+        found = local_moments(clock, site.time_zone)[0].fill_null(moments(table[name], site.time_zone)[0])
+        tally.unreadable(table, name, times(pl.col(name)), found)
+        table = table.with_columns(found.alias(name))
     for what in table["unreadable"].drop_nulls().unique(maintain_order=True):
         tally.note(table, f"unreadable {what} (left out)", pl.col("unreadable") == what)
     table = tally.drop(table, "whole arrays, whose tasks are jobs", pl.col("site_job_id").str.ends_with("[]"))
-    table = tally.drop(table, "no start or no end", pl.col("start").is_null() | pl.col("end").is_null())
-    table = tally.drop(table, "ended before it started", pl.col("end") < pl.col("start"))
+    for note, which in ((pbs_widths.BELOW, 1), (pbs_widths.REQUEST_TAKEN, 2)):
+        tally.note(table, note, pl.col("below") == which)
+    table = _never_started(table, tally)
     table = tally.drop_repeated(table, "site_job_id", "start", "end")
     again = pl.col("line").cum_count().over("site_job_id", order_by="start") > 1
     before = pl.col("end").shift(1).over("site_job_id", order_by="start")
@@ -246,6 +188,8 @@ def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
         ),
         status=pl.when(exit_status == 0)
         .then(1)
+        .when(exit_status.is_in(_LIMIT_EXCEEDED))
+        .then(0)
         .when((exit_status == 271) | (exit_status < 0))
         .then(5)
         .when(exit_status.is_not_null())

@@ -175,7 +175,7 @@ def make_log(
         reasons = ", ".join(f"{count:,} {reason} (line {line})" for reason, (count, line) in tally.removed.items())
         raise SwflowError(f"{source}: none of {read:,} records is a valid job; {reasons or 'the file has none'}")
     tally.note(records, "started before it was submitted", pl.col("start") < pl.col("submit"))
-    records = records.sort("submit", "line")
+    records = _one_name(records, tally).sort("submit", "line")
     began = int(np.floor(records["submit"].min()))  # type: ignore[arg-type]
     header = _header(records, site, began, form, computer)
     table = records.with_columns(
@@ -246,6 +246,15 @@ def _in_range(records: pl.DataFrame, tally: Tally) -> pl.DataFrame:
             continue
         tally.note(records, f"{name} that is not finite, or above {_LARGEST[name]:.4g} (left out)", beyond[name])
         records = records.with_columns(pl.when(~beyond[name]).then(name).alias(name))
+    return records
+
+
+def _one_name(records: pl.DataFrame, tally: Tally) -> pl.DataFrame:
+    """Replace lists of partitions or queues, of which a job that never started had the choice, by their first name."""
+    for name in ("partition", "queue", "group"):
+        first = pl.col(name).str.extract(r"^[,\s]*([^,\s]+)\s*,", 1)
+        tally.note(records, f"jobs with several names of a {name} (the first is taken)", first.is_not_null())
+        records = records.with_columns(pl.coalesce(first, name).alias(name))
     return records
 
 
@@ -366,23 +375,3 @@ def read_key(path: str | os.PathLike[str] | None) -> tuple[bytes, Path, bool]:
     if len(key) < 16:
         raise SwflowError(f"{path}: must have at least 16 characters; delete the file to create a new key")
     return key, path, is_new
-
-
-def unix_seconds(times: pl.Series, time_zone: str) -> tuple[pl.Series, pl.Series]:
-    """
-    Return Unix times of local times: the earlier and the later one, which differ in the hour that a clock repeats.
-
-    Local times that do not exist (a skipped hour) are null.
-
-    Examples
-    --------
-    >>> from datetime import datetime
-    >>> clock = pl.Series([datetime(2023, 10, 29, 2, 30), datetime(2023, 3, 26, 2, 30)])
-    >>> [times.to_list() for times in unix_seconds(clock, "Europe/Stockholm")]
-    [[1698539400.0, None], [1698543000.0, None]]
-    """
-    first, second = (
-        times.dt.replace_time_zone(time_zone, ambiguous=which, non_existent="null").dt.epoch("ms") / 1000
-        for which in ("earliest", "latest")
-    )
-    return first, second

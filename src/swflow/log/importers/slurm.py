@@ -76,7 +76,12 @@ def seconds(text: pl.Expr, *, bare: float = 60.0) -> pl.Expr:
     without = (
         pl.when(c.is_not_null()).then(a * 3600 + b * 60 + c).when(b.is_not_null()).then(a * 60 + b).otherwise(a * bare)
     )
-    return pl.when(day.is_not_null()).then(with_days).otherwise(without) + fraction.fill_null(0) / 10.0**places
+    found = pl.when(day.is_not_null()).then(with_days).otherwise(without) + fraction.fill_null(0) / 10.0**places
+    return pl.when(~found.is_in(_NO_SPANS)).then(found)
+
+
+#: NO_VAL and INFINITE of 32 bits in seconds and minutes, which are no durations.
+_NO_SPANS = [(2.0**32 - less) * unit for less in (1, 2) for unit in (1.0, 60.0)]
 
 
 def duration(text: str) -> float | None:
@@ -98,10 +103,20 @@ def kilobytes(text: pl.Expr, *, unit: str) -> pl.Expr:
     >>> texts.to_frame("s").select(kilobytes(pl.col("s"), unit="M")).to_series().to_list()
     [4096000.0, 1572864.0, 12.0, 0.0, None, 2097152.0]
     """
-    parts = text.str.strip_chars().str.extract_groups(r"^([0-9]{1,18}(?:\.[0-9]{1,18})?)([KMGTPEkmgtpe]?)[Bb]?[cn]?$")
-    letter = parts.struct.field("2").str.to_uppercase()
+    parts = text.str.strip_chars().str.extract_groups(_MEMORY)
+    letter, ending = parts.struct.field("2").str.to_uppercase(), parts.struct.field("3").str.to_lowercase()
+    is_bare = (letter == "") & (ending != "")  # of bytes or words, not of the unit
     factor = letter.replace_strict(_UNITS | {"": _UNITS[unit]}, default=None, return_dtype=pl.Float64)
-    return parts.struct.field("1").cast(pl.Float64) * factor
+    factor = pl.when(is_bare).then(_UNITS[""]).otherwise(factor) * pl.when(ending == "w").then(8.0).otherwise(1.0)
+    found = parts.struct.field("1").str.replace(",", ".", literal=True).cast(pl.Float64) * factor
+    return pl.when(found < _MOST_MEMORY).then(found)
+
+
+#: Amounts of memory; PBS ends them with b (bytes) or w (words of 8 bytes), Slurm with c (per CPU) or n (per node).
+_MEMORY = r"^([0-9]{1,20}(?:[.,][0-9]{1,18})?)\s*([KMGTPEkmgtpe]?)(?:i?([BbWw]))?[cn]?$"
+
+#: Larger amounts of memory are INFINITE of 64 bits, KB.
+_MOST_MEMORY = 2.0**53
 
 
 def resource(text: pl.Expr, name: str) -> pl.Expr:
@@ -155,14 +170,52 @@ def gpus_of_gres(text: pl.Expr) -> pl.Expr:
 
     Examples
     --------
-    >>> texts = pl.Series(["gpu:2", "gpu:tesla:4(S:0-1),gpu:k80:1", "mic:1,gpu:a100", "mic:1"])
+    >>> texts = pl.Series(["gpu:2", "gpu:tesla:4(S:0-1),gpu:k80:1", "mic:1,gpu:a100", "mic:1", "gres/gpu:a100=2"])
     >>> texts.to_frame("t").select(gpus_of_gres(pl.col("t"))).to_series().to_list()
-    [2, 5, 1, None]
+    [2, 5, 1, None, 2]
     """
-    counts = text.str.extract_all(r"(?:^|,)gpu\b[^,(]*").list.eval(
-        pl.element().str.extract(r":([0-9]+)$", 1).fill_null("1")
+    counts = text.str.extract_all(r"(?:^|,)(?:gres[:/])?gpu\b[^,(]*").list.eval(
+        pl.element().str.extract(r"[:=]([0-9]+)$", 1).fill_null("1")
     )
     return sum_of(counts)
+
+
+def requested_gpus(text: pl.Expr, nodes: pl.Expr) -> pl.Expr:
+    """
+    Return the number of GPUs of a request of generic resources, which is for each node unless it says PER_JOB.
+
+    Requests for each socket or task are unknown.
+
+    Examples
+    --------
+    >>> texts = ["PER_NODE:gpu:2", "gres:gpu:v100:4", "PER_JOB:gpu:3", "hbm:0,gpu:P100:2(IDX:1,3)", "PER_TASK:gpu:1"]
+    >>> pl.Series(texts).to_frame("t").select(requested_gpus(pl.col("t"), pl.lit(2))).to_series().to_list()
+    [4, 8, 3, 4, None]
+    """
+    bare = text.str.replace_all(r"\([^)]*\)", "").str.replace_all(r"gres[:/]", "")
+    scope = bare.str.to_uppercase().str.extract(r"\b(PER_[A-Z]+)", 1)
+    count = gpus_of_gres(bare.str.replace_all(r"(?i)per_[a-z]+:", ""))
+    per_node = scope.is_null() | (scope == "PER_NODE")
+    return pl.when(per_node).then(count * nodes).when(scope == "PER_JOB").then(count)
+
+
+def named_tres(text: pl.Expr) -> pl.Expr:
+    """
+    Return trackable resources with names instead of the numbers of the database, and without values that are none.
+
+    Examples
+    --------
+    >>> texts = pl.Series(["1=4,2=16000,4=1", "cpu=4,gres/gpu=4294967294,node=1"])
+    >>> texts.to_frame("t").select(named_tres(pl.col("t"))).to_series().to_list()
+    ['cpu=4,mem=16000,node=1', 'cpu=4,node=1']
+    """
+    for number, name in (("1", "cpu"), ("2", "mem"), ("4", "node"), ("5", "billing")):
+        text = text.str.replace(rf"(^|,){number}=", f"${{1}}{name}=")
+    return text.str.replace_all(rf"(?:^|,)[^=,]+=(?:{NO_VALUE_TEXTS})\b[A-Z]?", "").str.strip_chars_start(",")
+
+
+#: NO_VAL and INFINITE of 32 and 64 bits, as a regular expression.
+NO_VALUE_TEXTS = "4294967294|4294967295|1844674407370955161[45]|922337203685477580[78]"
 
 
 def licenses(text: pl.Expr) -> pl.Expr:

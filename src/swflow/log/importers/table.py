@@ -12,7 +12,8 @@ from swflow.errors import SwflowError, one_line, require_known, shown, suggest
 from swflow.files.parquet import read_parquet
 from swflow.files.yaml import read_yaml
 from swflow.log.importers.lines import read_text
-from swflow.log.importers.records import ImportedLog, Site, Tally, make_log, unix_seconds
+from swflow.log.importers.notation import local_moments
+from swflow.log.importers.records import ImportedLog, Site, Tally, make_log
 from swflow.log.importers.slurm import seconds
 from swflow.values import number
 
@@ -215,7 +216,7 @@ def _moments(values: pl.Series, entry: Mapping[str, Any], site: Site, where: str
     if isinstance(values.dtype, pl.Datetime):
         if values.dtype.time_zone:
             return values.dt.epoch("ms") / 1000
-        return unix_seconds(values.cast(pl.Datetime("ms")), site.time_zone)[0]
+        return local_moments(values.cast(pl.Datetime("ms")), site.time_zone)[0]
     if values.dtype.is_numeric() or "unit" in entry:
         return values.cast(pl.Float64, strict=False) * _SECONDS[entry.get("unit", "s")]
     text = values.cast(pl.String).str.strip_chars()
@@ -232,7 +233,7 @@ def _moments(values: pl.Series, entry: Mapping[str, Any], site: Site, where: str
         spaced.str.replace(r"\s*([+-]\d\d:?\d\d)$", "${1}").str.to_datetime(form, strict=False, time_unit="ms")
         for form in ("%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f%z")
     )
-    return plain.fill_null(zoned.dt.epoch("ms") / 1000).fill_null(unix_seconds(clock, site.time_zone)[0])
+    return plain.fill_null(zoned.dt.epoch("ms") / 1000).fill_null(local_moments(clock, site.time_zone)[0])
 
 
 def _completed(records: pl.DataFrame, tally: Tally) -> pl.DataFrame:

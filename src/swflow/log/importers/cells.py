@@ -1,0 +1,106 @@
+"""Read tables with separators and quotes, as spreadsheets and other programs write them."""
+
+import re
+
+import polars as pl
+
+from swflow.errors import SwflowError, one_line
+
+#: The character that replaces a separator of several characters (the ASCII unit separator).
+UNIT_SEPARATOR = "\x1f"
+
+#: The separators that are looked for in a header, the most likely one first.
+SEPARATORS = ("|", "\t", ";", ",")
+
+
+def is_separator(text: object) -> bool:
+    r"""
+    Return whether an option or setting is a separator: 1 to 8 characters on one line, no letter or digit.
+
+    Examples
+    --------
+    >>> [is_separator(text) for text in (",", "||", r"\t", "^|^", "", "a", "\n")]
+    [True, True, True, True, False, False, False]
+    """
+    return isinstance(text, str) and (text == r"\t" or re.fullmatch(r"[^\w\r\n\"]{1,8}", text) is not None)
+
+
+def one_byte(text: bytes, separator: str) -> tuple[bytes, str]:
+    r"""
+    Return a text whose separator is one byte, and that byte: separators of several are replaced by another.
+
+    Examples
+    --------
+    >>> one_byte(b"a::b", "::"), one_byte(b"a\tb", r"\t")
+    ((b'a\x1fb', '\x1f'), (b'a\tb', '\t'))
+    """
+    separator = "\t" if separator == r"\t" else separator
+    if len(separator.encode()) == 1:
+        return text, separator
+    unit = UNIT_SEPARATOR.encode()
+    return text.replace(unit, b"").replace(separator.encode(), unit), UNIT_SEPARATOR
+
+
+def separator_of(header: str) -> str:
+    """
+    Return the most likely separator of a header: the most frequent one, else blanks.
+
+    Examples
+    --------
+    >>> [separator_of(text) for text in ("id,start,end", "id;mean,of;end", "id||start||end", "id  start end", "id")]
+    [',', ';', '||', ' ', ',']
+    """
+    bare = re.sub(r'"[^"]*"', "", header)
+    best = max(SEPARATORS, key=bare.count)
+    if best in bare:
+        doubled = best * 2
+        return doubled if best != "\t" and bare.count(doubled) * 2 == bare.count(best) else best
+    return " " if re.search(r"\S\s+\S", bare.strip()) else ","
+
+
+def read_cells(text: bytes, path: str, separator: str | None = None) -> tuple[pl.DataFrame, int]:
+    """
+    Return a table with a header as columns of text, without surrounding blanks and quotes, and the header's line.
+
+    The separator is found in the header if none is given. Comments and blank lines before the header are skipped; the
+    header can itself be a comment.
+    """
+    text, first_line = _from_header(text)
+    if not text.strip():
+        raise SwflowError(f"{path}: an empty table; expected a header with the names of columns")
+    header = text.partition(b"\n")[0].decode("utf-8", "replace")
+    text, separator = one_byte(text, separator or separator_of(header))
+    if separator == " ":
+        text = b"\n".join(b" ".join(line.split()) if b'"' not in line else line.strip() for line in text.split(b"\n"))
+    elif b'"' in text:
+        mark = re.escape(separator.encode())
+        text = re.sub(rb'(^|%s)[ ]+"' % mark, rb'\1"', text, flags=re.MULTILINE)
+        text = re.sub(rb'"[ ]+(%s|$)' % mark, rb'"\1', text, flags=re.MULTILINE)
+    try:
+        table = pl.read_csv(text, separator=separator, infer_schema=False, encoding="utf8-lossy")
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise SwflowError(f"{path}: not a readable table ({one_line(str(error))[:200]})") from None
+    names = [name.strip(" \t\"'\ufeff\u00a0") for name in table.columns]
+    if len({*names}) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise SwflowError(f"{path}:{first_line}: column {twice!r} is a duplicate; name each column once")
+    table = table.rename(dict(zip(table.columns, names, strict=True)))
+    return table.with_columns(pl.col(pl.String).str.strip_chars(" \t\r\u00a0")), first_line
+
+
+def _from_header(text: bytes) -> tuple[bytes, int]:
+    """Return a text from its header on, and the number of the header's line."""
+    lines = text.split(b"\n", 200)
+    is_comment = [line.lstrip().startswith((b"#", b";")) for line in lines]
+    place = next((place for place, line in enumerate(lines) if line.strip() and not is_comment[place]), 0)
+    rest = b"\n".join(lines[place:])
+    if place:
+        comment = lines[place - 1].strip().lstrip(b"#; ")
+        separator = separator_of(comment.decode("utf-8", "replace")).encode()
+        first = lines[place]
+        fields = (len(line.split()) if separator == b" " else line.count(separator) + 1 for line in (comment, first))
+        # The last comment is the header if it has as many fields as the first line, which then has numbers.
+        has_numbers = [re.search(rb"(^|\W)\d+(\W|$)", line) is not None for line in (comment, first)]
+        if is_comment[place - 1] and len(set(fields)) == 1 and has_numbers == [False, True]:
+            return comment + b"\n" + rest, place
+    return rest, place + 1

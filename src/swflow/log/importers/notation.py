@@ -1,0 +1,227 @@
+"""Read values as exports write them: placeholders, values of Slurm that are none, times, numbers and durations."""
+
+import re
+
+import polars as pl
+
+from swflow.columns import numbers
+from swflow.log.importers.slurm import seconds
+from swflow.values import LATEST
+
+#: Texts that stand for an unknown value, in lower case.
+PLACEHOLDERS = (
+    "", "unknown", "none", "n/a", "na", "nan", "nat", "null", "(null)", "nil", "invalid", "undefined", "-", "--", "?",
+)  # fmt: skip
+
+#: Slurm's NO_VAL and INFINITE of 32 and 64 bits, and the latter as floats and with a sign.
+NO_VALUES = (2.0**32 - 2, 2.0**32 - 1, 2.0**64, 2.0**63)
+
+#: NO_VAL and INFINITE of 16 bits, which only counts smaller than a machine's processors can be.
+NO_VALUES_16 = (2.0**16 - 2, 2.0**16 - 1)
+
+#: The note on them, by column.
+NO_VALUE = "NO_VAL or INFINITE of Slurm (unknown)"
+
+#: Characters around a value: quotes and blanks.
+_AROUND = " \t\r\n\v\f\"'\u00a0\ufeff"
+
+
+def filled(text: pl.Expr) -> pl.Expr:
+    """
+    Return texts without surrounding blanks and quotes; placeholders become null.
+
+    Examples
+    --------
+    >>> texts = pl.Series([" a ", "'b'", "None", "NaN", "-", ""])
+    >>> texts.to_frame("t").select(filled(pl.col("t"))).to_series().to_list()
+    ['a', 'b', None, None, None, None]
+    """
+    bare = text.cast(pl.String).str.strip_chars(_AROUND)
+    return pl.when(~bare.str.to_lowercase().is_in(PLACEHOLDERS)).then(bare)
+
+
+def is_no_value(number: pl.Expr, *, small: bool = False) -> pl.Expr:
+    """Return whether numbers are NO_VAL or INFINITE of Slurm; ``small`` includes those of 16 bits."""
+    value = number.cast(pl.Float64, strict=False)
+    known = (*NO_VALUES, *(NO_VALUES_16 if small else ()))
+    return value.is_in(known) | (value >= NO_VALUES[-1])
+
+
+_CLOCK = (
+    r"^(\d{4})[-/](\d\d?)[-/](\d\d?)(?:[T ]+(\d\d?):(\d\d)(?::(\d\d)(?:[.,](\d{1,9})\d*)?)?)?"
+    r"\s*(?:(Z|z|UTC|GMT)|([+-])(\d\d):?(\d\d)?(?::\d\d)?)?$"
+)
+
+#: Texts that stand for no time: 0, NO_VAL and INFINITE as a number, and these as moments of any time zone.
+_NO_TIME = (
+    r"^(?:[+-]?0+(?:\.0*)?|0000-00-00.*|-1|-2|4294967294|4294967295|1844674407370955161[45]|922337203685477580[78]|"
+    r"(?:1969-12-31|1970-01-01|2106-02-0[678])(?:[T ].*)?)$"
+)
+
+
+def times(text: pl.Expr) -> pl.Expr:
+    """
+    Return texts of times; those that stand for no time become null.
+
+    Examples
+    --------
+    >>> texts = pl.Series(["2024-01-08T08:00:00", "0", "4294967294", "2106-02-07T06:28:14", "1970-01-01T00:00:00"])
+    >>> texts.to_frame("t").select(times(pl.col("t"))).to_series().to_list()
+    ['2024-01-08T08:00:00', None, None, None, None]
+    """
+    bare = filled(text)
+    return pl.when(~bare.str.contains(_NO_TIME)).then(bare)
+
+
+def moments(text: pl.Series, time_zone: str) -> tuple[pl.Series, pl.Series]:
+    """
+    Return texts of times in Unix seconds: the first and the last moment that the clock can mean.
+
+    A time is year, month and day, perhaps with a time after a T or blanks, a fraction of a second, and an offset from
+    UTC (Z, +01:00, +0100); or a number of seconds, milliseconds, microseconds or nanoseconds since 1970. Times without
+    an offset are those of the time zone. Other texts are null, see also `times`.
+
+    Examples
+    --------
+    >>> texts = ["2023-02-21T14:10:00+0100", "2023-02-21 13:10:00.5Z", "2023-02-21T14:10", "1676985000000", "None"]
+    >>> moments(pl.Series(texts), "Europe/Stockholm")[0].to_list()
+    [1676985000.0, 1676985000.5, 1676985000.0, 1676985000.0, None]
+    """
+    text = text.to_frame("text").select(times(pl.col("text"))).to_series()
+    clock = text.str.to_datetime("%Y-%m-%dT%H:%M:%S", strict=False, time_unit="ms")
+    first, last = local_moments(clock, time_zone)
+    if clock.null_count() > text.null_count():
+        rest = text.set(clock.is_not_null(), None)
+        plain = rest.to_frame("text").select(_epoch(pl.col("text"))).to_series()
+        earlier, later = _spelled(rest.set(plain.is_not_null(), None), time_zone)
+        first, last = (one.fill_null(plain).fill_null(other) for one, other in ((first, earlier), (last, later)))
+    return first, last
+
+
+def _epoch(text: pl.Expr) -> pl.Expr:
+    """Return numbers as Unix seconds; beyond the calendar they are milliseconds, microseconds or nanoseconds."""
+    value = numbers(text, 1e20)
+    value = pl.when(~is_no_value(value)).then(value)
+    unit = pl.lit(1.0)
+    for power in (1, 2, 3):
+        unit = pl.when(value > LATEST * 1000.0 ** (power - 1)).then(1000.0**power).otherwise(unit)
+    return value / unit
+
+
+def _spelled(text: pl.Series, time_zone: str) -> tuple[pl.Series, pl.Series]:
+    """Return times in any of the notations of `moments` that are no numbers."""
+    if text.null_count() == len(text):
+        nothing = pl.Series([None] * len(text), dtype=pl.Float64)
+        return nothing, nothing
+    parts = text.to_frame("text").select(pl.col("text").str.extract_groups(_CLOCK).alias("parts")).unnest("parts")
+    number = {place: pl.col(str(place)).cast(pl.Int64, strict=False) for place in (1, 2, 3, 4, 5, 6, 10, 11)}
+    clock = pl.concat_str(
+        *(pl.col(str(place)).str.zfill(2) for place in (1, 2, 3)),
+        *(pl.col(str(place)).fill_null("00").str.zfill(2) for place in (4, 5, 6)),
+    ).str.to_datetime("%Y%m%d%H%M%S", strict=False, time_unit="ms")
+    fraction = pl.concat_str(pl.lit("0."), pl.col("7")).cast(pl.Float64, strict=False).fill_null(0.0)
+    offset = number[10] * 3600 + number[11].fill_null(0) * 60
+    offset = pl.when(pl.col("8").is_not_null()).then(0).when(pl.col("9") == "-").then(-offset).otherwise(offset)
+    table = parts.select(clock=clock, fraction=fraction, offset=offset)
+    exact = table.select(pl.col("clock").dt.epoch("ms") / 1000 - pl.col("offset")).to_series()
+    found = [exact.fill_null(one) + table["fraction"] for one in local_moments(table["clock"], time_zone)]
+    return found[0], found[1]
+
+
+def local_moments(times: pl.Series, time_zone: str) -> tuple[pl.Series, pl.Series]:
+    """
+    Return Unix times of local times: the earlier and the later one, which differ in the hour that a clock repeats.
+
+    Local times that do not exist (a skipped hour) are null.
+
+    Examples
+    --------
+    >>> from datetime import datetime
+    >>> clock = pl.Series([datetime(2023, 10, 29, 2, 30), datetime(2023, 3, 26, 2, 30)])
+    >>> [times.to_list() for times in local_moments(clock, "Europe/Stockholm")]
+    [[1698539400.0, None], [1698543000.0, None]]
+    """
+    first, second = (
+        times.dt.replace_time_zone(time_zone, ambiguous=which, non_existent="null").dt.epoch("ms") / 1000
+        for which in ("earliest", "latest")
+    )
+    return first, second
+
+
+_GROUPED = r"^[+-]?\d{1,3}(?:[, _'\u00a0]\d{3})+(?:\.\d+)?$"
+_GROUPED_BY_POINTS = r"^[+-]?\d{1,3}(?:\.\d{3})+,\d+$"
+_DECIMAL_COMMA = r"^[+-]?\d+,\d+$"
+
+
+def amounts(text: pl.Series) -> pl.Series:
+    """
+    Return texts of numbers as floats, with decimal commas and grouped thousands; null for others.
+
+    A comma before three digits groups thousands, as in 1,024, unless the column has a number with another comma.
+
+    Examples
+    --------
+    >>> [amounts(pl.Series(texts)).to_list() for texts in (["1,024", " 2.5 "], ["1,024", "2,5"], ["1.024,5", "7"])]
+    [[1024.0, 2.5], [1.024, 2.5], [1024.5, 7.0]]
+    """
+    bare = text.to_frame("t").select(filled(pl.col("t"))).to_series()
+    value = bare.cast(pl.Float64, strict=False)
+    odd = bare.set(value.is_not_null(), None)
+    if odd.null_count() == len(odd):
+        return value
+    is_grouped, has_comma = odd.str.contains(_GROUPED), odd.str.contains(_DECIMAL_COMMA)
+    by_points = odd.str.contains(_GROUPED_BY_POINTS)
+    if (has_comma & ~is_grouped).any() or by_points.any():
+        plain = odd.str.replace_all(".", "", literal=True).str.replace(",", ".", literal=True)
+        plain = plain.set(~(has_comma | by_points).fill_null(False), None)
+    else:
+        plain = odd.str.replace_all(r"[, _'\x{a0}]", "").set(~is_grouped.fill_null(False), None)
+    return value.fill_null(plain.cast(pl.Float64, strict=False))
+
+
+_UNIT_OF_TIME = {
+    "s": 1.0, "sec": 1.0, "secs": 1.0, "second": 1.0, "seconds": 1.0, "ms": 1e-3, "m": 60.0, "min": 60.0, "mins": 60.0,
+    "minute": 60.0, "minutes": 60.0, "h": 3600.0, "hr": 3600.0, "hrs": 3600.0, "hour": 3600.0, "hours": 3600.0,
+    "d": 86400.0, "day": 86400.0, "days": 86400.0,
+}  # fmt: skip
+
+
+def spans(text: pl.Series) -> pl.Series:
+    """
+    Return durations with colons, days or a unit in seconds; null for others, and for bare numbers.
+
+    Examples
+    --------
+    >>> spans(pl.Series(["01:30:00", "1-12", "2 days, 1:00:00", "0 days 00:01:00", "90 min", "2h", "7"])).to_list()
+    [5400.0, 129600.0, 176400.0, 60.0, 5400.0, 7200.0, None]
+    """
+    bare = text.to_frame("t").select(filled(pl.col("t"))).to_series()
+    bare = bare.str.replace(r"^(\d+) days?,? \+?", "${1}-")
+    unit = bare.str.extract(r"^[\d.]+\s*([A-Za-z]+)$", 1).str.to_lowercase()
+    factor = unit.replace_strict(_UNIT_OF_TIME, default=None, return_dtype=pl.Float64)
+    of_unit = bare.str.extract(r"^([\d.]+)\s*[A-Za-z]+$", 1).cast(pl.Float64, strict=False) * factor
+    spelled = bare.to_frame("t").select(pl.when(pl.col("t").str.contains(r"\d[:-]\d")).then(seconds(pl.col("t"))))
+    return of_unit.fill_null(spelled.to_series())
+
+
+def tasks(text: str, most: int) -> tuple[list[int], bool]:
+    """
+    Return the tasks of an array's notation such as ``[3-20:4,30%2]``, and whether these are all.
+
+    Examples
+    --------
+    >>> tasks("[3-20:4,30%2]", 10), tasks("[1,3,...]", 10), tasks("[0-99]", 10)
+    (([3, 7, 11, 15, 19, 30], True), ([1, 3], False), ([], False))
+    """
+    found: list[int] = []
+    is_whole = True
+    for part in text.strip("[] ").partition("%")[0].split(","):
+        match = re.fullmatch(r"\s*(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?\s*", part)
+        if match is None:
+            is_whole = False
+            continue
+        numbers_of = range(int(match[1]), int(match[2] or match[1]) + 1, int(match[3] or 1) or 1)
+        if len(found) + len(numbers_of) > most:
+            return [], False
+        found.extend(numbers_of)
+    return found, is_whole
