@@ -261,7 +261,7 @@ status: {done: 1}
             ],
             "submit_time: factor does not apply to it; expected unit, format",
         ),
-        ("csv", "", ["--columns", "a.yaml", MAPPING], "bad: not a readable table"),
+        ("csv", "", ["--columns", "a.yaml", MAPPING], "bad: an empty table"),
         ("csv", "id;who\n", ["--columns", "a.yaml", MAPPING], "no column 'submitted'"),
     ],
 )

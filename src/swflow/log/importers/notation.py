@@ -44,7 +44,7 @@ def is_no_value(number: pl.Expr, *, small: bool = False) -> pl.Expr:
     """Return whether numbers are NO_VAL or INFINITE of Slurm; ``small`` includes those of 16 bits."""
     value = number.cast(pl.Float64, strict=False)
     known = (*NO_VALUES, *(NO_VALUES_16 if small else ()))
-    return value.is_in(known) | (value >= NO_VALUES[-1])
+    return value.is_in(known) | (value.is_finite() & value.is_between(2.0**63, 2.0**65))
 
 
 _CLOCK = (
@@ -73,13 +73,13 @@ def times(text: pl.Expr) -> pl.Expr:
     return pl.when(~bare.str.contains(_NO_TIME)).then(bare)
 
 
-def moments(text: pl.Series, time_zone: str) -> tuple[pl.Series, pl.Series]:
+def moments(text: pl.Series, time_zone: str, *, zero: bool = False) -> tuple[pl.Series, pl.Series]:
     """
     Return texts of times in Unix seconds: the first and the last moment that the clock can mean.
 
     A time is year, month and day, perhaps with a time after a T or blanks, a fraction of a second, and an offset from
     UTC (Z, +01:00, +0100); or a number of seconds, milliseconds, microseconds or nanoseconds since 1970. Times without
-    an offset are those of the time zone. Other texts are null, see also `times`.
+    an offset are those of the time zone. Other texts are null, see also `times`. With ``zero``, 0 is a time.
 
     Examples
     --------
@@ -87,18 +87,22 @@ def moments(text: pl.Series, time_zone: str) -> tuple[pl.Series, pl.Series]:
     >>> moments(pl.Series(texts), "Europe/Stockholm")[0].to_list()
     [1676985000.0, 1676985000.5, 1676985000.0, 1676985000.0, None]
     """
-    text = text.to_frame("text").select(times(pl.col("text"))).to_series()
+    known = times(pl.col("text"))
+    known = (
+        pl.when(pl.col("text").str.contains(r"^\s*0+(\.0*)?\s*$")).then(pl.lit("0")).otherwise(known) if zero else known
+    )
+    text = text.to_frame("text").select(known).to_series()
     clock = text.str.to_datetime("%Y-%m-%dT%H:%M:%S", strict=False, time_unit="ms")
     first, last = local_moments(clock, time_zone)
     if clock.null_count() > text.null_count():
         rest = text.set(clock.is_not_null(), None)
-        plain = rest.to_frame("text").select(_epoch(pl.col("text"))).to_series()
+        plain = rest.to_frame("text").select(epoch(pl.col("text"))).to_series()
         earlier, later = _spelled(rest.set(plain.is_not_null(), None), time_zone)
         first, last = (one.fill_null(plain).fill_null(other) for one, other in ((first, earlier), (last, later)))
     return first, last
 
 
-def _epoch(text: pl.Expr) -> pl.Expr:
+def epoch(text: pl.Expr) -> pl.Expr:
     """Return numbers as Unix seconds; beyond the calendar they are milliseconds, microseconds or nanoseconds."""
     value = numbers(text, 1e20)
     value = pl.when(~is_no_value(value)).then(value)

@@ -102,7 +102,11 @@ def _ended(jobs: pl.DataFrame, tally: Tally) -> pl.DataFrame:
     jobs = tally.drop(jobs, "no end time", endless)
     # A job that was cancelled in the queue can have the start that was planned for it.
     backwards = pl.col("end") < pl.col("start")
-    never = backwards & ((pl.col("elapsed").fill_null(0) == 0) | (pl.col("state") == "CANCELLED"))
+    never = (
+        (pl.col("end") >= pl.col("submit"))
+        & backwards
+        & ((pl.col("elapsed").fill_null(0) == 0) | (pl.col("state") == "CANCELLED"))
+    )
     tally.note(jobs, "start after the end of a job that never started (unknown)", never)
     jobs = jobs.with_columns(start=pl.when(~never.fill_null(False)).then("start"))
     return tally.drop(jobs, "ended before it started", pl.col("end") < pl.col("start"))

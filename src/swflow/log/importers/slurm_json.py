@@ -120,7 +120,7 @@ def _number(value: Any) -> int | None:
     found = int(value)
     if found < 0 or found in _NO_VALUES:
         return None
-    # The highest bit of an amount of memory says that it is for each CPU.
+    # The highest bit of an amount of memory marks an amount for each CPU.
     return found - 2**63 if found > 2**63 else found
 
 

@@ -8,13 +8,23 @@ from typing import Any
 import polars as pl
 
 from swflow.columns import rounded_up
-from swflow.errors import SwflowError, one_line, require_known, shown, suggest
+from swflow.errors import SwflowError, require_known, shown, suggest
 from swflow.files.parquet import read_parquet
 from swflow.files.yaml import read_yaml
+from swflow.log.importers.cells import is_separator, read_cells
 from swflow.log.importers.lines import read_text
-from swflow.log.importers.notation import local_moments
+from swflow.log.importers.notation import (
+    NO_VALUE,
+    amounts,
+    epoch,
+    filled,
+    is_no_value,
+    local_moments,
+    moments,
+    spans,
+)
 from swflow.log.importers.records import ImportedLog, Site, Tally, make_log
-from swflow.log.importers.slurm import seconds
+from swflow.log.importers.slurm import kilobytes
 from swflow.values import number
 
 #: Target columns of a mapping; other keys are ``status_values`` and ``where``.
@@ -60,26 +70,41 @@ def import_table(path: str, site: Site, mapping: str) -> ImportedLog:
     about = _read_mapping(mapping)
     places = {name: f"{mapping}: columns: {name}" for name in about["columns"]}
     columns = {name: _explained(name, entry, places[name]) for name, entry in about["columns"].items()}
-    table = _read_table(path, about.get("delimiter"))
+    table, header_line = _read_table(path, about.get("delimiter"))
     for name, entry in columns.items():
         column = entry["column"]
         if column not in table.columns:
             raise SwflowError(f"{places[name]}: {path} has no column {column!r}{suggest(column, table.columns)}")
     tally = Tally()
-    lines = pl.int_range(2, table.height + 2, dtype=pl.Int64, eager=True)  # the table can have a column "line"
+    lines = pl.int_range(table.height, dtype=pl.Int64, eager=True) + header_line + 1  # a column can be named "line"
     records = pl.DataFrame({"line": lines})
     for name, entry in columns.items():
-        given = table[entry["column"]]
+        given = _without_nothing(table[entry["column"]], name, records, tally)
         values = _converted(given, name, entry, site, about.get("status"), places[name])
         records = records.with_columns(values.alias(TARGETS[name]))
+        if name in _MEMORY and given.dtype == pl.String:
+            records = records.with_columns(given.str.extract(r"[A-Za-z]([cn])$", 1).alias(f"{TARGETS[name]}_each"))
         if "pattern" in entry:  # a text in which it finds nothing has none of it
             continue
         unread = given.is_not_null() & values.is_null()
-        nothing = ["", "-1", "None", "nan", *(["0"] if name == "array" else [])]
+        nothing = ["-1", *(["0"] if name == "array" or name in _TIMES else [])]
         if not (given.dtype.is_temporal() or given.dtype.is_nested()):
-            unread &= given.cast(pl.String).str.strip_chars().is_in(nothing).not_()
+            unread &= given.cast(pl.String).is_in(nothing).not_()
         tally.note(records, f"unreadable {name}", pl.lit(unread))
     return make_log(_completed(records, tally), tally, site, source=path, form=f"csv ({Path(mapping).stem})")
+
+
+def _without_nothing(values: pl.Series, name: str, records: pl.DataFrame, tally: Tally) -> pl.Series:
+    """Return values with null for placeholders, and for NO_VAL and INFINITE of Slurm, which are counted."""
+    if values.dtype == pl.String:
+        values = values.to_frame("v").select(filled(pl.col("v"))).to_series()
+    elif not values.dtype.is_numeric():
+        return values
+    if name in (*_TIMES, *_SPANS, *_MEMORY, *_COUNTS, "array"):
+        where = values.to_frame("v").select(is_no_value(pl.col("v"))).to_series().fill_null(False)
+        tally.note(records, f"{name}: {NO_VALUE}", pl.lit(where))
+        values = values.set(where, None)
+    return values
 
 
 def _read_mapping(mapping: str) -> Mapping[str, Any]:
@@ -106,8 +131,10 @@ def _read_mapping(mapping: str) -> Mapping[str, Any]:
     if "run_time" not in content["columns"] and not {"start_time", "wait_time"} & content["columns"].keys():
         raise SwflowError(f"{mapping}: columns: run_time, or start_time and end_time, is missing")
     delimiter = content.get("delimiter") or ","
-    if not isinstance(delimiter, str) or len(delimiter.encode()) != 1:
-        raise SwflowError(f"{mapping}: delimiter: {shown(delimiter)}; expected one character")
+    if not is_separator(delimiter):
+        raise SwflowError(
+            f"{mapping}: delimiter: {shown(delimiter)}; expected one or several characters, as ';' or '||'"
+        )
     status = content.get("status")
     if status is not None and not (
         isinstance(status, Mapping) and all(value in (0, 1, 5) for value in status.values())
@@ -147,16 +174,11 @@ def _explained(name: str, entry: Any, where: str) -> dict[str, Any]:
     return {**entry, "factor": factor}
 
 
-def _read_table(path: str, delimiter: str | None) -> pl.DataFrame:
+def _read_table(path: str, delimiter: str | None) -> tuple[pl.DataFrame, int]:
+    """Return a table, and the number of its header's line."""
     if path.endswith(".parquet"):
-        return read_parquet(path)
-    text = read_text(path)
-    header = text.partition(b"\n")[0].decode("utf-8", "replace")
-    delimiter = delimiter or max(",;\t|", key=header.count)
-    try:
-        return pl.read_csv(text, separator=delimiter or ",", infer_schema=False, encoding="utf8-lossy")
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise SwflowError(f"{path}: not a readable table ({one_line(str(error))[:200]})") from None
+        return read_parquet(path), 1
+    return read_cells(read_text(path), path, delimiter)
 
 
 def _converted(
@@ -169,14 +191,16 @@ def _converted(
         if "pattern" in entry:
             values = _extracted(values, entry["pattern"])
         is_span = values.dtype == pl.Duration
-        numbers = values.dt.total_milliseconds() / 1000 if is_span else values.cast(pl.Float64, strict=False)
+        numbers = values.dt.total_milliseconds() / 1000 if is_span else _numbers(values)
         unit, is_memory = entry.get("unit"), name == "memory"
-        if unit is None and name in _SPANS and values.dtype == pl.String:
-            given = pl.col("given")
-            spelt = values.to_frame("given").select(pl.when(given.str.contains(":")).then(seconds(given)))
-            numbers = spelt.to_series().fill_null(numbers)
+        spelled = None
+        if values.dtype == pl.String and name in _SPANS:
+            spelled = spans(values)
+        elif values.dtype == pl.String and name in _MEMORY:
+            spelled = _with_unit(values) / (1024 if is_memory else 1)
         of_unit = _KILOBYTES[unit or "MB"] / 1024 if is_memory else {**_SECONDS, **_KILOBYTES}.get(unit or "", 1.0)
-        numbers = numbers * (of_unit * entry.get("factor", 1))
+        numbers = numbers * of_unit
+        numbers = (numbers if spelled is None else spelled.fill_null(numbers)) * entry.get("factor", 1)
         is_known = numbers.is_finite() & ((numbers > 0) if is_memory else (numbers >= 0))
         numbers = numbers.set(~is_known, None)
         if name not in (*_COUNTS, "memory"):
@@ -187,7 +211,9 @@ def _converted(
         mapping = {str(key): value for key, value in (status or _STATUS).items()}
         word = text.str.extract(r"^\s*(\S+)", 1)
         exact = text.replace_strict(mapping, default=None, return_dtype=pl.Int64)
-        return exact.fill_null(word.replace_strict(mapping, default=None, return_dtype=pl.Int64))
+        exact = exact.fill_null(word.replace_strict(mapping, default=None, return_dtype=pl.Int64))
+        other = mapping.get("other")
+        return exact if other is None else exact.set(exact.is_null() & text.is_not_null(), other)
     if name == "depends_on":
         if isinstance(values.dtype, pl.List):
             return values.cast(pl.List(pl.String))
@@ -196,6 +222,19 @@ def _converted(
     text = values.cast(pl.String)
     # A task id of 0 stands for a job without an array in Slurm's database.
     return text.set(text == "0", None) if name == "array" else text
+
+
+def _numbers(values: pl.Series) -> pl.Series:
+    """Return numbers as floats; texts can have decimal commas and grouped thousands."""
+    return amounts(values) if values.dtype == pl.String else values.cast(pl.Float64, strict=False)
+
+
+def _with_unit(values: pl.Series) -> pl.Series:
+    """Return texts of memory with a unit, such as 64GB, 1.5 GiB or 64Gn, in KB; null for others."""
+    text = values.str.replace(r"(?i)\s*(?:bytes|byte)$", "B")
+    has_unit = text.str.contains(r"(?i)^[\d.,]+\s*[KMGTPEB]")
+    found = text.to_frame("t").select(kilobytes(pl.col("t"), unit="")).to_series()
+    return found.set(~has_unit.fill_null(False), None)
 
 
 def _extracted(values: pl.Series, pattern: str) -> pl.Series:
@@ -217,8 +256,10 @@ def _moments(values: pl.Series, entry: Mapping[str, Any], site: Site, where: str
         if values.dtype.time_zone:
             return values.dt.epoch("ms") / 1000
         return local_moments(values.cast(pl.Datetime("ms")), site.time_zone)[0]
-    if values.dtype.is_numeric() or "unit" in entry:
-        return values.cast(pl.Float64, strict=False) * _SECONDS[entry.get("unit", "s")]
+    if "unit" in entry:
+        return _numbers(values) * _SECONDS[entry["unit"]]
+    if values.dtype.is_numeric():
+        return values.to_frame("v").select(epoch(pl.col("v"))).to_series()
     text = values.cast(pl.String).str.strip_chars()
     form = entry.get("format")
     if form:
@@ -227,13 +268,7 @@ def _moments(values: pl.Series, entry: Mapping[str, Any], site: Site, where: str
         except pl.exceptions.PolarsError as error:
             raise SwflowError(f"{where}: format {form!r}: {str(error).splitlines()[0]}") from None
         return _moments(clock, {}, site, where)
-    plain = text.cast(pl.Float64, strict=False)
-    spaced = text.str.replace("T", " ").str.replace(r"\s*(?:Z|UTC)$", "+0000")
-    clock, zoned = (
-        spaced.str.replace(r"\s*([+-]\d\d:?\d\d)$", "${1}").str.to_datetime(form, strict=False, time_unit="ms")
-        for form in ("%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f%z")
-    )
-    return plain.fill_null(zoned.dt.epoch("ms") / 1000).fill_null(local_moments(clock, site.time_zone)[0])
+    return moments(text, site.time_zone, zero=True)[0]
 
 
 def _completed(records: pl.DataFrame, tally: Tally) -> pl.DataFrame:
@@ -242,15 +277,35 @@ def _completed(records: pl.DataFrame, tally: Tally) -> pl.DataFrame:
         start = pl.col("submit") + pl.col("wait")
         records = records.with_columns(start=pl.coalesce("start", start) if "start" in records.columns else start)
     if "start" in records.columns:
-        # Slurm's database has a start of 0 for these.
-        never = (pl.col("start") == 0) & (pl.col("submit") > 0)
-        tally.note(records, "never started (kept, with a run time of 0)", never)
-        end = pl.col("end") if "end" in records.columns else pl.lit(None)
-        records = records.with_columns(start=pl.when(never).then(end).otherwise("start"))
+        start, end = pl.col("start"), pl.col("end") if "end" in records.columns else pl.lit(None, pl.Float64)
+        idle = pl.col("run_time").fill_null(0) == 0 if "run_time" in records.columns else pl.lit(True)
+        cancelled = pl.col("status") == 5 if "status" in records.columns else pl.lit(False)
+        # Slurm's database has a start of 0 for these, others none or the planned one.
+        never = ((start == 0) & (pl.col("submit") > 0)) | (start.is_null() & end.is_not_null() & idle)
+        never |= (start > end) & cancelled & (end >= pl.col("submit"))
+        chosen = tally.note(records, "never started (kept, with a run time of 0)", never)
+        records = records.with_columns(start=pl.when(chosen).then(end).otherwise(start))
+        if "run_time" in records.columns:
+            records = records.with_columns(run_time=pl.when(chosen).then(0.0).otherwise("run_time"))
     if "run_time" not in records.columns:
         records = records.with_columns(run_time=pl.col("end") - pl.col("start"))
         records = tally.drop(records, "ended before it started", pl.col("run_time") < 0)
     if not {"allocated_processors", "requested_processors"} & set(records.columns):
         tally.note(records, "nodes taken for processors", pl.lit(True))
         records = records.with_columns(allocated_processors=pl.col("nodes"))
+    return _of_whole_jobs(records)
+
+
+def _of_whole_jobs(records: pl.DataFrame) -> pl.DataFrame:
+    """Multiply amounts of memory for each node (64Gn) or each processor (2Gc), as old versions of Slurm write them."""
+    processors = pl.coalesce(
+        *(name for name in ("allocated_processors", "requested_processors") if name in records.columns)
+    )
+    nodes = pl.coalesce("nodes", 1) if "nodes" in records.columns else pl.lit(1)
+    for name in ("memory", "requested_memory", "used_memory"):
+        if f"{name}_each" in records.columns:
+            each, amount = pl.col(f"{name}_each"), pl.col(name)
+            total = pl.when(each == "n").then(amount * nodes).when(each == "c").then(amount * processors)
+            value = total if name == "memory" else total / processors
+            records = records.with_columns(pl.when(each.is_null()).then(amount).otherwise(value).alias(name))
     return records
