@@ -116,6 +116,7 @@ def check_log(path: str | os.PathLike[str], processors: int | None = None) -> tu
         line, reason = log.skipped[0]
         text = f"{len(log.skipped):,} malformed lines; the first is {line}: {reason}"
         malformed.append(Finding("malformed-lines", "error", text))
+    malformed += [Finding("other-fields", "note", note) for note in log.notes]
     findings = _check(_Log(prepared(fields), machine, log.header, True), GUESSED.get(source), malformed)
     return findings, machine, log.fields.height
 

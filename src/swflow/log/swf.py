@@ -20,6 +20,7 @@ from swflow.files.atomic import atomic_path
 from swflow.files.reading import BOM, FILE, GZIP_MAGIC, blocks, is_file, opened, plain_text, read_content, require_text
 from swflow.jobs.header import Header
 from swflow.jobs.table import SWF_FIELDS, conformed
+from swflow.log import widths
 from swflow.log.recognise import is_accounting, is_headless
 
 #: What a reader of a log expects, for error messages.
@@ -37,6 +38,12 @@ HEADER_KEYS = (
 )  # fmt: skip
 
 _KEY = re.compile(r"([A-Za-z][\w-]*)\s*:(?!//)(.*)")
+#: A key with a number, without the colon that the format requires.
+_BARE_KEY = re.compile(
+    r"(MaxJobs|MaxRecords|UnixStartTime|TimeZone|MaxNodes|MaxProcs|MaxRuntime|MaxMemory|MaxQueues|MaxPartitions)"
+    r"(?:\s*=\s*|\s+)(-?\d+)",
+    re.IGNORECASE,
+)
 _SPELLING = {key.lower(): key for key in HEADER_KEYS}
 
 #: A number in a job line.
@@ -66,11 +73,14 @@ class SwfLog:
         value with a line break.
     skipped : list of (int, str)
         Line number and reason of the skipped malformed lines (only with ``lenient``).
+    notes : tuple of str
+        Departures from the format that were read nevertheless, such as further fields.
     """
 
     fields: pl.DataFrame
     header: Header
     skipped: list[tuple[int, str]]
+    notes: tuple[str, ...] = ()
 
 
 def read_swf(path: str | os.PathLike[str], *, lenient: bool = False) -> SwfLog:
@@ -153,10 +163,13 @@ class LogParts:
         self.skipped: list[tuple[int, str]] = []
         self._first = next(self._texts, b"")
         self.header = Header(parse_header(self._first))
+        self._width = widths.width_of(self._first, len(_NAMES))
+        self.notes = widths.notes_on(self._width, _NAMES, self.header)
 
     def __iter__(self) -> Iterator[pl.DataFrame]:
         lines = jobs = 0
         for text in chain([self._first], self._texts):
+            text = text if self._width == len(_NAMES) else widths.as_standard(text, self._width, len(_NAMES))
             fields, faults = _parse_fields(text, stop_at_first=not self.lenient)
             self.skipped += [(lines + line, reason) for line, reason in faults]
             if faults and not self.lenient:
@@ -209,7 +222,7 @@ def parse_swf(content: bytes, where: str, *, lenient: bool = False) -> SwfLog:
         text = text.replace(b"\r", b"\n")
     log = LogParts(iter([text]), where, lenient=lenient)
     [fields] = log
-    return SwfLog(fields, log.header, log.skipped)
+    return SwfLog(fields, log.header, log.skipped, log.notes)
 
 
 # --- the job lines ----------------------------------------------------------------------------------------
@@ -327,7 +340,7 @@ def parse_header(text: bytes) -> dict[str, list[str]]:
         if not stripped:
             continue
         indent = len(comment) - len(comment.lstrip())
-        match = _KEY.fullmatch(stripped)
+        match = _KEY.fullmatch(stripped) or _BARE_KEY.fullmatch(stripped)
         if match and key:
             is_standard = match[1].lower() in _SPELLING
             if indent >= value_column or (indent > key_indent and not is_standard):

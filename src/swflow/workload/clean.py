@@ -16,6 +16,7 @@ from swflow.jobs.header import Header
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import SWF_FIELDS, Entry, Workload, sort_jobs
 from swflow.log.settings import RULES
+from swflow.log.swf import LogParts, SwfLog
 from swflow.workload.removals import (
     no_job_left,
     removals,
@@ -241,6 +242,10 @@ def clean_log(
     fields = log.fields.filter(within_limits()) if lenient else log.fields
     require_limits(fields, name)
     skipped = len(log.skipped) + log.fields.height - fields.height
+    repeated = 0
+    if lenient:
+        once = fields.filter(pl.col("job_id").is_first_distinct() | (pl.col("job_id").fill_null(-1) == -1))
+        repeated, fields = fields.height - once.height, once
     if fields.is_empty():
         raise SwflowError(f"clean: {name}: no job is within the limits of times and processors")
     machine, source = machine_of(fields, log.header, processors, nodes)
@@ -259,16 +264,25 @@ def clean_log(
         flurries=flurries,
     )
     entry = workload.history[0] | {"machine_from": source, "read": log.fields.height + len(log.skipped)}
-    if skipped:
-        entry["removed"] = {"malformed": skipped} | entry["removed"]
-    return replace(workload, history=(*imported, with_recorded_use(entry, workload.jobs, machine)))
+    counts = {"malformed": skipped, "repeated-job-id": repeated}
+    entry["removed"] = {reason: count for reason, count in counts.items() if count} | entry["removed"]
+    return replace(workload, history=(*imported, with_recorded_use(entry, workload.jobs, machine, warnings_about(log))))
 
 
-def with_recorded_use(entry: Entry, jobs: pl.DataFrame, machine: Machine) -> Entry:
-    """Add the processor use of the recorded schedule and warnings about the machine to a history entry."""
+def warnings_about(log: SwfLog | LogParts) -> list[str]:
+    """Return warnings about departures of a log from its format, and about the lines that were skipped."""
+    warnings = list(log.notes)
+    if log.skipped:
+        line, reason = log.skipped[0]
+        warnings.append(f"{len(log.skipped):,} malformed lines were skipped; the first is line {line}: {reason}")
+    return warnings
+
+
+def with_recorded_use(entry: Entry, jobs: pl.DataFrame, machine: Machine, warnings: Sequence[str] = ()) -> Entry:
+    """Add the processor use of the recorded schedule, and warnings, also about the machine, to a history entry."""
     peak, beyond = recorded_use(jobs, machine.processors)
     entry["recorded_peak"] = peak
-    warnings = []
+    warnings = list(warnings)
     if entry["machine_from"] in GUESSED:
         entry["guessed_processors"] = machine.processors
         warnings.append(

@@ -99,7 +99,7 @@ def _clean_in_parts(
             removed = {"malformed": malformed} | removed
         read = log.jobs + len(log.parts_skipped)
         entry = {"stage": "clean", "read": read, "kept": rows, "removed": removed, "machine_from": source}
-        entry = whole.with_recorded_use(entry, _columns(table, whole.RECORDED), machine)
+        entry = whole.with_recorded_use(entry, _columns(table, whole.RECORDED), machine, log.warnings())
         in_order = is_sorted(_columns(table, ("submit_time", "job_id")))
         notes = about_workload(machine, log.header, (*log.history, entry))
         write_table(table if in_order else _sorted(kept, folder), output, notes, rows=rows)
@@ -129,13 +129,18 @@ class _Parts:
         self.history: tuple[Entry, ...] = ()
         self.jobs = self.beyond = self.unnumbered = 0
         self.ids: list[np.ndarray] = []
+        self._text: LogParts | None = None
         if self.path.suffix == ".parquet":
             self.header, self.history = log_metadata(path)
             self._source: Iterable[pl.DataFrame] = _slices(self.path)
             self.parts_skipped: Sequence[Any] = ()
         else:
             text = LogParts(text_parts(str(path)), str(path), lenient=lenient)
-            self.header, self._source, self.parts_skipped = text.header, text, text.skipped
+            self.header, self._source, self.parts_skipped, self._text = text.header, text, text.skipped, text
+
+    def warnings(self) -> list[str]:
+        """Return warnings about the text of the log."""
+        return whole.warnings_about(self._text) if self._text else []
 
     def __iter__(self) -> Iterator[pl.DataFrame]:
         first: dict[str, float] = {}

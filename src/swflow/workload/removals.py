@@ -42,7 +42,8 @@ def require_unique(ids: np.ndarray, name: str) -> None:
     if repeated.size:
         first = ids[np.isin(ids, repeated)][0]
         raise SwflowError(
-            f"clean: {name}: {repeated.size:,} lines repeat a job id (the first is {first}); expected unique job ids"
+            f"clean: {name}: {repeated.size:,} lines repeat a job id (the first is {first}); expected unique job ids, "
+            "or --lenient to keep the first line of each"
         )
 
 
