@@ -15,10 +15,12 @@ Examples
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from swflow.api import draw, metrics, query, whatif, why
+    from swflow.api import draw, metrics, query, read_log, whatif, why
     from swflow.database.load import load
     from swflow.jobs.machine import Machine
     from swflow.jobs.table import Workload
+    from swflow.log.importers.records import Site
+    from swflow.log.importers.sacct import import_sacct
     from swflow.log.swf import read_swf
     from swflow.scheduling.scheduler import Scheduler
     from swflow.scheduling.simulate import simulate
@@ -28,22 +30,25 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "Machine", "Scheduler", "Workload", "clean", "draw", "generate", "load", "metrics", "open_workload", "query",
-    "read_swf", "simulate", "whatif", "why",
+    "Machine", "Scheduler", "Site", "Workload", "clean", "draw", "generate", "import_sacct", "load", "metrics",
+    "open_workload", "query", "read_log", "read_swf", "simulate", "whatif", "why",
 ]  # fmt: skip
 
 #: Modules of the names that are imported on first use, each with the name that it has there.
 HOMES = {
     "Machine": "swflow.jobs.machine:Machine",
     "Scheduler": "swflow.scheduling.scheduler:Scheduler",
+    "Site": "swflow.log.importers.records:Site",
     "Workload": "swflow.jobs.table:Workload",
     "clean": "swflow.workload.clean:clean_log",
     "draw": "swflow.api:draw",
     "generate": "swflow.workload.generate:generate",
+    "import_sacct": "swflow.log.importers.sacct:import_sacct",
     "load": "swflow.database.load:load",
     "metrics": "swflow.api:metrics",
     "open_workload": "swflow.workload.clean:open_workload",
     "query": "swflow.api:query",
+    "read_log": "swflow.api:read_log",
     "read_swf": "swflow.log.swf:read_swf",
     "simulate": "swflow.scheduling.simulate:simulate",
     "whatif": "swflow.api:whatif",

@@ -11,6 +11,7 @@ from swflow.jobs.table import Workload
 
 if TYPE_CHECKING:
     from swflow.analysis.reasons import Reasons
+    from swflow.log.importers.records import Site
     from swflow.scheduling.scheduler import Scheduler
     from swflow.studies.whatif import Answer
 
@@ -43,6 +44,44 @@ def metrics(outcomes: pl.DataFrame, machine: Machine | int) -> dict[str, float |
     from swflow.analysis.metrics import metrics as compute
 
     return compute(outcomes, machine if isinstance(machine, int) else machine.processors)
+
+
+def read_log(path: str | os.PathLike[str], *, columns: str | None = None, site: "Site | None" = None) -> pl.DataFrame:
+    r"""
+    Read the jobs of a log, or of accounting data of any kind that swflow recognizes.
+
+    Parameters
+    ----------
+    path : path-like
+        A log (.swf, .swf.gz, imported .parquet), or accounting data of Slurm, PBS, LSF, Grid Engine, HTCondor, Batsim
+        or another kind that ``swflow check`` names.
+    columns : str, optional
+        For a table with a header: the mapping of its columns, a YAML file or an included name.
+    site : Site, optional
+        The machine and the time zone of accounting data (default: UTC, and the peak use).
+
+    Returns
+    -------
+    polars.DataFrame
+        One row per job: the columns of the Standard Workload Format, and further ones that the data have.
+
+    Raises
+    ------
+    SwflowError
+        If the file is of no such kind, or has no valid job.
+
+    Examples
+    --------
+    >>> import swflow
+    >>> from pathlib import Path
+    >>> _ = Path("/tmp/read-log.csv").write_text("id,sent,ran,cores\n1,1700000000,60,4\n")
+    >>> _ = Path("/tmp/read-log.yaml").write_text("columns: {submit_time: sent, run_time: ran, processors: cores}")
+    >>> swflow.read_log("/tmp/read-log.csv", columns="/tmp/read-log.yaml")["run_time"].to_list()
+    [60.0]
+    """
+    from swflow.log.importers.any import read_jobs
+
+    return read_jobs(path, site, columns)
 
 
 def query(

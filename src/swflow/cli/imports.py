@@ -1,4 +1,4 @@
-"""Commands that convert between logs and other formats: import sacct, pbs, gwf, csv; export."""
+"""Commands that convert between logs and other formats: import sacct, pbs, lsf, sge and others; export."""
 
 import contextlib
 import tempfile
@@ -83,7 +83,9 @@ def import_sacct(
     join_preempted: Leave out preempted runs of jobs that ran again, to simulate preemption.
     """
     from swflow.log.importers.sacct import import_sacct as read
+    from swflow.log.recognise import SACCT
 
+    _require(file, *SACCT, "sacct-aligned", *(("csv", "swf") if columns else ()))
     limits = {}
     for text in partition_limit or ():
         name, _, limit = text.partition("=")
@@ -125,26 +127,40 @@ def as_log(
     sizes: Mapping[str, int] | None = None,
     join_preempted: bool = False,
 ) -> Iterator[Path]:
-    """Yield the path of a log; Slurm accounting data is first imported into a temporary folder."""
-    from swflow.log.importers.sacct import import_sacct
-    from swflow.log.recognise import is_accounting
+    """Yield the path of a log; accounting data that needs no options is first imported into a temporary folder."""
+    from swflow.log.recognise import IMPORTED, recognize
 
-    if path.suffix == ".parquet" or not is_accounting(path):
+    found = recognize(path)
+    if path.suffix == ".parquet" or found.key in ("swf", "unknown", "empty", "binary"):
         yield path
         return
+    if found.key not in IMPORTED and not found.columns:
+        raise SwflowError(found.describe(path))
+    from swflow.log.importers.any import import_any
     from swflow.log.importers.records import Site
     from swflow.workload.removals import describe
 
-    imported = import_sacct(str(path), Site(processors, partitions=dict(sizes or {})), join_preempted=join_preempted)
+    site = Site(processors, partitions=dict(sizes or {}))
+    imported = import_any(str(path), site, join_preempted=join_preempted)
     entry = imported.history[0]
     say(
         f"{path}: {entry['kept']:,} jobs of {entry['read']:,} records of {entry['format']}; left out: "
-        f"{describe(entry['removed'])}; times are read as UTC (other zones: swflow import sacct --timezone)"
+        f"{describe(entry['removed'])}; times are read as UTC (other zones: swflow import … --timezone)"
     )
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / f"{path.name.removesuffix('.gz').partition('.')[0]}.parquet"
         imported.write(file)
         yield file
+
+
+def _require(path: Path, *kinds: str) -> None:
+    """Raise an error that names the right command if a file is known to be of another kind."""
+    from swflow.log.recognise import recognize
+
+    found = recognize(path)
+    if found.key not in (*kinds, "unknown", "empty", "binary"):
+        verb = "read it with" if found.is_read else "no command reads it"
+        raise SwflowError(f"{path}: {found.name} ({found.reason}); {verb}: {found.command(path)}")
 
 
 def _write(imported: Any, source: Path, output: Path) -> None:
@@ -202,6 +218,122 @@ def import_pbs(
     """
     from swflow.log.importers.pbs import import_pbs as read
 
+    _require(file, "pbs", "cobalt")
+    _write(read(str(file), _site(processors, nodes, timezone, anonymize, key)), file, output)
+
+
+@import_app.command("lsf")
+def import_lsf(
+    file: Source,
+    output: LogOutput,
+    processors: MachineProcessors = None,
+    nodes: MachineNodes = None,
+    timezone: TimeZone = "UTC",
+    anonymize: Anonymize = False,
+    key: Key = None,
+) -> None:
+    """
+    Import accounting files of LSF: lsb.acct (JOB_FINISH records).
+
+    Times become seconds from the first submission. Processors are the slots in the list of execution hosts.
+
+    Example: `cat lsb.acct.3 lsb.acct.2 lsb.acct > lsf.txt`, `swflow import lsf lsf.txt -o my.parquet --processors 512`
+    """
+    from swflow.log.importers.lsf import import_lsf as read
+
+    _require(file, "lsf")
+    _write(read(str(file), _site(processors, nodes, timezone, anonymize, key)), file, output)
+
+
+@import_app.command("sge")
+def import_sge(
+    file: Source,
+    output: LogOutput,
+    processors: MachineProcessors = None,
+    nodes: MachineNodes = None,
+    timezone: TimeZone = "UTC",
+    anonymize: Anonymize = False,
+    key: Key = None,
+) -> None:
+    """
+    Import accounting files of Grid Engine: SGE, Open Grid Scheduler, Univa Grid Engine.
+
+    Times become seconds from the first submission, memory becomes KB per slot. Processors are slots.
+
+    Example: `swflow import sge accounting -o my.parquet --processors 512`
+    """
+    from swflow.log.importers.sge import import_sge as read
+
+    _require(file, "sge")
+    _write(read(str(file), _site(processors, nodes, timezone, anonymize, key)), file, output)
+
+
+@import_app.command("condor")
+def import_condor(
+    file: Source,
+    output: LogOutput,
+    processors: MachineProcessors = None,
+    nodes: MachineNodes = None,
+    timezone: TimeZone = "UTC",
+    anonymize: Anonymize = False,
+    key: Key = None,
+) -> None:
+    """
+    Import the history of HTCondor: ClassAds or JSON.
+
+    Times become seconds from the first submission. Each job is one job of the log, with its last run.
+
+    Example: `condor_history -json > history.json`, `swflow import condor history.json -o my.parquet`
+    """
+    from swflow.log.importers.condor import import_condor as read
+
+    _require(file, "condor")
+    _write(read(str(file), _site(processors, nodes, timezone, anonymize, key)), file, output)
+
+
+@import_app.command("batsim")
+def import_batsim(
+    file: Source,
+    output: LogOutput,
+    processors: MachineProcessors = None,
+    nodes: MachineNodes = None,
+    timezone: TimeZone = "UTC",
+    anonymize: Anonymize = False,
+    key: Key = None,
+) -> None:
+    """
+    Import a workload of Batsim (JSON), as `swflow export` writes it.
+
+    The machine has `nb_res` processors. Jobs whose profile is not a delay are left out.
+
+    Example: `swflow import batsim jobs.json -o my.parquet`
+    """
+    from swflow.log.importers.batsim import import_batsim as read
+
+    _require(file, "batsim")
+    _write(read(str(file), _site(processors, nodes, timezone, anonymize, key)), file, output)
+
+
+@import_app.command("philly")
+def import_philly(
+    file: Source,
+    output: LogOutput,
+    processors: MachineProcessors = None,
+    nodes: MachineNodes = None,
+    timezone: TimeZone = "UTC",
+    anonymize: Anonymize = False,
+    key: Key = None,
+) -> None:
+    """
+    Import the jobs of the Philly traces (cluster_job_log): GPUs become processors.
+
+    Times become seconds from the first submission. Jobs run from their first attempt to the end of their last.
+
+    Example: `swflow import philly cluster_job_log -o philly.parquet`
+    """
+    from swflow.log.importers.batsim import import_philly as read
+
+    _require(file, "philly")
     _write(read(str(file), _site(processors, nodes, timezone, anonymize, key)), file, output)
 
 
@@ -228,6 +360,7 @@ def import_gwf(
     """
     from swflow.log.importers.gwf import import_gwf as read
 
+    _require(file, "gwf", "swf")
     _write(read(str(file), _site(processors, nodes, "UTC", anonymize, key), of_site=site), file, output)
 
 
@@ -256,6 +389,7 @@ def import_csv(
     """
     from swflow.log.importers.table import import_table
 
+    _require(file, "csv", "parquet", "wta", "sacct", "sacct-aligned", "squeue", "swf", "log", "workload", "run")
     _write(import_table(str(file), _site(processors, nodes, timezone, anonymize, key), columns), file, output)
 
 

@@ -1,8 +1,10 @@
-"""Recognize accounting records of Slurm by the beginning of a file."""
+"""Recognize what a file is by its beginning, and name the command that reads it."""
 
 import os
 import re
 import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from swflow.files.reading import BOM, is_file
@@ -19,17 +21,130 @@ OTHER_NAMES = {"alloccpus": "ncpus", "allocnodes": "nnodes"}
 #: All names of used columns.
 _COLUMN_NAMES = {"jobidraw", *USED, *OTHER_NAMES.values()}
 
+#: The beginning of a file that is looked at, bytes.
+_BEGIN = 1 << 16
+
+_TABLE = "convert it to a table with a header (CSV) and read that with: swflow import csv FILE --columns MAPPING.yaml"
+
+#: What is done with each kind of file: its name, and the command that reads it (FILE and OUT stand for names), or what
+#: to do instead.
+KINDS: dict[str, tuple[str, str]] = {
+    "swf": ("a log in the Standard Workload Format", "swflow clean FILE -o OUT"),
+    "sacct": ("Slurm accounting (sacct -P)", "swflow import sacct FILE -o OUT"),
+    "sacct-json": ("Slurm accounting (sacct --json)", "swflow import sacct FILE -o OUT"),
+    "sacct-yaml": ("Slurm accounting (sacct --yaml)", "swflow import sacct FILE -o OUT"),
+    "jobcomp": ("Slurm accounting (jobcomp/filetxt)", "swflow import sacct FILE -o OUT"),
+    "sacct-headless": (
+        "Slurm accounting without a header", "swflow import sacct FILE -o OUT --format JobID,User,…",
+    ),
+    "sacct-aligned": ("Slurm accounting in columns of fixed width, which are truncated", "print it with: sacct -P"),
+    "squeue": ("a queue of Slurm (squeue)", "swflow forecast LOG --queue FILE"),
+    "scontrol": ("jobs of Slurm as scontrol shows them", "print ended jobs with: sacct -a -P"),
+    "slurm.conf": ("a configuration of Slurm", "swflow import site FILE -o site.yaml"),
+    "pbs": ("accounting of PBS or Torque", "swflow import pbs FILE -o OUT"),
+    "qstat-json": ("a queue of PBS (qstat -f -F json)", "read its accounting files with: swflow import pbs"),
+    "lsf": ("accounting of LSF (lsb.acct)", "swflow import lsf FILE -o OUT"),
+    "lsf-events": ("events of LSF (lsb.events)", "read lsb.acct with: swflow import lsf"),
+    "sge": ("accounting of Grid Engine (SGE, UGE)", "swflow import sge FILE -o OUT"),
+    "qacct": ("the output of Grid Engine's qacct", "read the file accounting with: swflow import sge"),
+    "condor": ("a history of HTCondor", "swflow import condor FILE -o OUT"),
+    "condor-table": (
+        "a table of condor_history", "print it with condor_history -json, and read that with: swflow import condor",
+    ),
+    "batsim": ("a workload of Batsim", "swflow import batsim FILE -o OUT"),
+    "philly": ("jobs of the Philly traces", "swflow import philly FILE -o OUT"),
+    "gwf": ("a log in the Grid Workloads Format", "swflow import gwf FILE -o OUT"),
+    "csv": ("a table with a header", "swflow import csv FILE -o OUT --columns MAPPING.yaml"),
+    "moab": ("events of Moab or Maui", _TABLE),
+    "oar": ("jobs of OAR", _TABLE),
+    "flux": ("jobs of Flux", _TABLE),
+    "cobalt": ("accounting of Cobalt", _TABLE),
+    "clustercockpit": ("jobs of ClusterCockpit", _TABLE),
+    "wta": ("a table of the Workflow Trace Archive", _TABLE),
+    "json": ("JSON of an unknown kind", _TABLE),
+    "log": ("an imported log", "swflow clean FILE -o OUT"),
+    "workload": ("a workload of swflow", "swflow simulate FILE"),
+    "run": ("a run of swflow", "swflow export FILE -o OUT"),
+    "parquet": ("a table in Parquet", "swflow import csv FILE -o OUT --columns MAPPING.yaml"),
+    "binary": ("not text", "unpack or convert it to text"),
+    "empty": ("empty", "export the jobs again"),
+    "unknown": ("text of an unknown kind", _TABLE),
+}  # fmt: skip
+
+#: The kinds that `swflow import sacct` reads, and those that need no options.
+SACCT = ("sacct", "sacct-json", "sacct-yaml", "jobcomp", "sacct-headless")
+IMPORTED = ("sacct", "sacct-json", "sacct-yaml", "jobcomp", "pbs", "lsf", "sge", "condor", "batsim", "philly", "gwf")
+
+
+@dataclass(frozen=True)
+class Recognized:
+    """The kind of a file, a key of `KINDS`, why it is taken for this, and the mapping of columns that fits, if any."""
+
+    key: str
+    reason: str
+    columns: str | None = None
+
+    @property
+    def name(self) -> str:
+        """Return the name of the kind."""
+        return KINDS[self.key][0]
+
+    @property
+    def is_read(self) -> bool:
+        """Return whether a command of swflow reads the file."""
+        return KINDS[self.key][1].startswith("swflow ")
+
+    def command(self, path: str | os.PathLike[str]) -> str:
+        """Return the command that reads the file, or what to do instead."""
+        command = KINDS[self.key][1]
+        if self.columns:
+            command = command.replace("MAPPING.yaml", self.columns)
+        return command.replace("FILE", str(path)).replace("OUT", f"{_stem(path)}.parquet")
+
+    def describe(self, path: str | os.PathLike[str]) -> str:
+        """Return the kind, the reason and the command, for a message."""
+        verb = "read it with" if self.is_read else "no command reads it"
+        return f"{path}: {self.name} ({self.reason}), not a log; {verb}: {self.command(path)}"
+
+
+def recognize(path: str | os.PathLike[str]) -> Recognized:
+    """Return what a file is, by its beginning; unreadable files are of an unknown kind."""
+    begin = _begin_of(path)
+    if begin is None:
+        return Recognized("unknown", "it cannot be read")
+    return _of_parquet(path) if begin.startswith(b"PAR1") else recognize_text(begin)
+
+
+def recognize_text(begin: bytes) -> Recognized:
+    r"""
+    Return what a text is, by its beginning.
+
+    Examples
+    --------
+    >>> texts = b'"JOB_FINISH" "10.1" 1656313251', b"NodeName=n1 CPUs=4", b"; MaxProcs: 8", b"id,submit,run\n1,2,3"
+    >>> for text in texts:
+    ...     print(recognize_text(text).key)
+    lsf
+    slurm.conf
+    swf
+    csv
+    """
+    text = begin.removeprefix(BOM).lstrip()
+    if not text:
+        return Recognized("empty", "it has no text")
+    if b"\0" in text[:4096] or text[:4] in (b"PK\x03\x04", b"\xfd7zX", b"BZh9"):
+        return Recognized("binary", f"it begins with {text[:8]!r}")
+    if text[:1] in (b"{", b"["):
+        return _of_json(text)
+    for find in (_by_words, _by_lines, _by_header, _by_numbers):
+        if found := find(text):
+            return found
+    return Recognized("unknown", "neither its words nor its columns are known")
+
 
 def is_accounting(path: str | os.PathLike[str]) -> bool:
     """Return whether a file is the output of ``sacct -P``, ``sacct --json`` or jobcomp/filetxt."""
-    begin = _begin_of(path)
-    return begin[:1] == b"{" or is_jobcomp(begin) or _is_header(begin.partition(b"\n")[0])
-
-
-def is_headless(path: str | os.PathLike[str]) -> bool:
-    """Return whether a file looks like the output of ``sacct -P -n``: records between ``|`` without a header."""
-    line = _begin_of(path).partition(b"\n")[0]
-    return line.count(b"|") >= 4 and not line.startswith(b";") and not _is_header(line)
+    return recognize(path).key in SACCT[:4]
 
 
 def is_jobcomp(text: bytes) -> bool:
@@ -43,26 +158,175 @@ _YAML = re.compile(rb"(?:(?:%YAML|---|#|\.\.\.|[\w\"']+:|[ \t]+)[^\n]*\n)*?['\"]
 
 def is_yaml(text: bytes) -> bool:
     """Return whether a text is the output of ``sacct --yaml``."""
-    return _YAML.match(text[: 1 << 16]) is not None
+    return _YAML.match(text[:_BEGIN]) is not None
 
 
-def _begin_of(path: str | os.PathLike[str]) -> bytes:
-    """Return the beginning of a file, plain or gzipped; empty if it cannot be read."""
+def _stem(path: str | os.PathLike[str]) -> str:
+    return Path(path).name.partition(".")[0] or "log"
+
+
+def _begin_of(path: str | os.PathLike[str]) -> bytes | None:
+    """Return the beginning of a file, plain or gzipped; None if it cannot be read."""
     if not is_file(path):
-        return b""
+        return None
     try:
         with Path(path).open("rb") as file:
-            begin = file.read(1 << 16)
-        if begin[:2] == b"\x1f\x8b":
-            begin = zlib.decompressobj(31).decompress(begin)
+            begin = file.read(_BEGIN)
+        return zlib.decompressobj(31).decompress(begin) if begin[:2] == b"\x1f\x8b" else begin
     except (OSError, zlib.error):
-        return b""
-    return begin.removeprefix(BOM).lstrip()
+        return None
 
 
-def _is_header(line: bytes) -> bool:
-    """Return whether a line names columns of sacct; the first line of a log has numbers or a ``;``."""
-    if line.startswith(b";"):
-        return False
-    names = re.split(r"[|,;:\s]+", line.decode("utf-8", "replace").strip().lower())
-    return "jobid" in names or len(_COLUMN_NAMES.intersection(names)) >= 2
+def _of_parquet(path: str | os.PathLike[str]) -> Recognized:
+    """Return what a Parquet file is, by its metadata and columns."""
+    import polars as pl
+
+    from swflow.errors import SwflowError
+    from swflow.files.tables import read_metadata
+
+    try:
+        kind, names = read_metadata(path).get("kind"), set(pl.read_parquet_schema(str(path)))
+    except (SwflowError, OSError, pl.exceptions.PolarsError):
+        return Recognized("binary", "it is a damaged Parquet file")
+    if kind in ("log", "workload", "run"):
+        return Recognized(str(kind), "its metadata names it")
+    if {"ts_submit", "workflow_id"} <= names:
+        return Recognized("wta", "it has the columns ts_submit and workflow_id")
+    return Recognized("parquet", f"it has the columns {', '.join(sorted(names)[:4])}", _mapping_for(names))
+
+
+#: The keys that tell kinds of JSON apart, in the order of the checks: all of the first, and any of the others.
+_JSON: tuple[tuple[str, set[str], set[str]], ...] = (
+    ("batsim", {"jobs"}, {"nb_res", "subtime"}),
+    ("flux", {"id"}, {"t_submit", "t_run", "t_cleanup", "t_depend"}),
+    ("clustercockpit", {"jobId"}, {"subCluster", "numHwthreads", "numNodes", "jobState"}),
+    ("condor", {"ClusterId"}, {"ProcId", "QDate", "JobStatus"}),
+    ("philly", {"attempts"}, {"submitted_time", "vc"}),
+    ("qstat-json", {"Jobs"}, {"pbs_version", "Resource_List"}),
+    ("oar", set(), {"assigned_network_address", "submissionTime", "submission_time", "Job_Id"}),
+    ("squeue", {"job_id"}, {"job_state", "state_reason"}),
+    ("sacct-json", {"job_id"}, {"time", "association", "allocation_nodes", "state"}),
+)
+
+
+def _of_json(text: bytes) -> Recognized:
+    """Return what JSON is, by the keys at its beginning."""
+    names = {name.decode("utf-8", "replace") for name in re.findall(rb'"([\w.-]{1,40})"\s*:', text)}
+    for key, needed, any_of in _JSON:
+        if needed <= names and any_of & names:
+            return Recognized(key, f"its jobs have the keys {', '.join(sorted(needed | (any_of & names))[:4])}")
+    if "jobs" in names and re.search(rb'"jobs"\s*:\s*\[\s*(\]|\{\s*\})', text):
+        return Recognized("sacct-json", "it has a list jobs")
+    return Recognized("json", f"its keys are {', '.join(sorted(names)[:4]) or 'none'}")
+
+
+#: Words at the beginning of a file, or of one of its lines, that belong to one kind.
+_WORDS: tuple[tuple[str, bytes, str], ...] = (
+    ("lsf", rb'(?m)^"JOB_FINISH" ', "its records begin with JOB_FINISH"),
+    ("lsf-events", rb'^"(?:JOB_|LOAD_|MBD_|QUEUE_|HOST_|EVENT_)\w+" ', "its records are events"),
+    ("cobalt", rb"^\d\d/\d\d/\d{4} [\d:]{8};\w;\d+;(?=[^\n]*\bargs=)(?=[^\n]*\bcwd=)", "its records have args and cwd"),
+    ("pbs", rb"(?m)^\d\d/\d\d/\d{4} \d\d:\d\d:\d\d(?:\.\d+)?;\w;", "its records are a time, a letter and an id"),
+    ("moab", rb"^\d\d:\d\d:\d\d \d+:\d+ \w+ \S+ [A-Z]+", "its records are a time and an event"),
+    ("qacct", rb"^={20,}\s*\nqname\s", "it has the key qname"),
+    ("condor-table", rb"^ID\s+OWNER\s+SUBMITTED\s+RUN_TIME", "its header has OWNER and RUN_TIME"),
+    ("condor", rb"(?mi)^(?:ClusterId|GlobalJobId|JobStatus) *= *", "it has attributes such as ClusterId"),
+    ("oar", rb"^(?:Job_Id|id): \d+\s*\n\s+\w+ *[=:]", "it has the key Job_Id"),
+    ("flux", rb"^\s*JOBID\s+(?:QUEUE\s+)?USER\s+NAME\s+ST\s+NTASKS\s", "its header has NTASKS"),
+    ("scontrol", rb"^JobId=\S+ (?:\S+ )*JobName=[^\n]*\n\s+\w+=", "its records have several lines"),
+    ("jobcomp", rb"^JobId=\d+ ", "its records begin with JobId="),
+    (
+        "slurm.conf",
+        rb"(?mi)^\s*(?:(?:Node|Partition|Cluster)Name|SlurmctldHost|ControlMachine|(?:Select|Scheduler)Type) *= *\S",
+        "it has options of slurm.conf",
+    ),
+)  # fmt: skip
+
+
+def _by_words(text: bytes) -> Recognized | None:
+    """Return what a text is, by words that only one kind has."""
+    if text.startswith(b";"):
+        return None
+    for key, pattern, reason in _WORDS:
+        if re.search(pattern, text[:16_384]):
+            return Recognized(key, reason)
+    if is_yaml(text) and re.search(rb"(?m)^[\s-]+['\"]?job_id['\"]?:", text):
+        is_queue = re.search(rb"(?m)^[\s-]+['\"]?job_state['\"]?:", text) is not None
+        return Recognized("squeue" if is_queue else "sacct-yaml", "it has a list jobs in YAML")
+    return None
+
+
+def _lines(text: bytes) -> Iterator[str]:
+    """Yield the lines of a text that are no comments, without the last one, which can be cut off."""
+    lines = text.replace(b"\r", b"\n").split(b"\n")
+    for line in lines if len(text) < _BEGIN else lines[:-1]:
+        if line.strip() and not line.lstrip().startswith((b";", b"#")):
+            yield line.decode("utf-8", "replace").strip()
+
+
+def _by_lines(text: bytes) -> Recognized | None:
+    """Return what a text is, by the shape of its first line."""
+    line = next(_lines(text), "")
+    fields = line.split(":")
+    if len(fields) >= 40 and all(re.fullmatch(r"\d+", fields[place]) for place in (5, 8, 9, 10, 11, 12)):
+        return Recognized("sge", f"its records have {len(fields)} fields between colons")
+    if line.count("|") >= 4 and re.match(r"\s*\d+[\d_+\[\].]*\w*\s*\|", line):
+        return Recognized("sacct-headless", "it has columns between | without a header")
+    return None
+
+
+#: The columns of squeue that sacct does not have.
+_OF_SQUEUE = {"st", "nodelist(reason)", "time_left", "time_limit", "start_time", "submit_time", "min_cpus"}
+
+
+def _by_header(text: bytes) -> Recognized | None:
+    """Return what a text is, by the names in its first line, or in the comment before it."""
+    lines = _lines(text)
+    line, second = next(lines, ""), next(lines, "")
+    if re.match(r"[-+.]?\d", line):
+        return None
+    bare = re.sub(r'"[^"]*"', lambda match: match[0].strip('"').replace(",", " "), line)
+    mark = next((mark for mark in ("|", "\t", ";", ",") if mark in bare), " ")
+    names = [name.strip(" \t\"'").lower() for name in (bare.split() if mark == " " else bare.split(mark))]
+    known = _COLUMN_NAMES.intersection(re.sub(r"%-?\d+$", "", name) for name in names)
+    if "jobid" in names and _OF_SQUEUE & set(names) and (mark in " |" or {"st", "nodelist(reason)"} & set(names)):
+        return Recognized("squeue", f"its header has {', '.join(sorted(_OF_SQUEUE & set(names))[:3])}")
+    if mark == " " and {"jobid", "jobidraw"} & known and (len(known) > 1 or set(second.strip()) <= set("- ")):
+        return Recognized("sacct-aligned", "its header has JobID between blanks")
+    if "jobid" in known and (len(known) > 2 or mark == "|"):
+        return Recognized("sacct", f"its header has {', '.join(sorted(known)[:4])}")
+    are_names = all(1 <= len(name) <= 60 and name.count(" ") < 4 for name in names)
+    if len(names) > 2 and are_names and not any(re.fullmatch(r"[-+\d.e]+", name) for name in names):
+        spelled = [name.strip(" \t\"'") for name in (bare.split() if mark == " " else bare.split(mark))]
+        if len(second.split(None if mark == " " else mark)) >= len(names) - 1:
+            return Recognized("csv", f"its header has {', '.join(spelled[:4])}", _mapping_for(set(spelled)))
+    return None
+
+
+def _mapping_for(names: set[str]) -> str | None:
+    """Return the included mapping of columns whose columns a table has, if there is one."""
+    from swflow.files.yaml import parse_yaml
+
+    for path in sorted((Path(__file__).parent / "importers/columns").glob("*.yaml")):
+        entries = parse_yaml(path.read_text())["columns"].values()
+        if {entry if isinstance(entry, str) else entry["column"] for entry in entries} <= names:
+            return path.stem
+    return None
+
+
+def _by_numbers(text: bytes) -> Recognized | None:
+    """Return what a text of numbers is, by the number of its fields."""
+    fields = next(_lines(text), "").split()
+    numbers = sum(re.fullmatch(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?", field) is not None for field in fields)
+    if text.startswith(b";"):
+        comments = [line for line in text.split(b"\n", 500)[:500] if line.lstrip().startswith(b";")]
+        named = len(comments[-1].lstrip(b"; ").split()) if comments else 0
+        if 5 < len(fields) < 17 and named == len(fields) and b":" not in comments[-1]:
+            return Recognized("csv", f"its last comment names {named} columns")
+        return Recognized("swf", "its comments begin with ;")
+    if len(fields) == 29 and numbers >= 11 and numbers < 29:
+        return Recognized("gwf", "its lines have 29 fields")
+    if text.startswith(b"#") and len(fields) >= 11 and numbers >= 11:
+        return Recognized("gwf", f"its comments begin with #, and its lines have {len(fields)} fields")
+    if len(fields) >= 17 and numbers >= 17:
+        return Recognized("swf", f"its lines have {len(fields)} fields, mostly numbers")
+    return None

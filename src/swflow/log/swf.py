@@ -21,7 +21,7 @@ from swflow.files.reading import BOM, FILE, GZIP_MAGIC, blocks, is_file, opened,
 from swflow.jobs.header import Header
 from swflow.jobs.table import SWF_FIELDS, conformed
 from swflow.log import widths
-from swflow.log.recognise import is_accounting, is_headless
+from swflow.log.recognise import recognize
 
 #: What a reader of a log expects, for error messages.
 A_LOG = "a log in the Standard Workload Format"
@@ -175,7 +175,7 @@ class LogParts:
             if faults and not self.lenient:
                 line, reason = self.skipped[0]
                 advice = "correct the line, or skip such lines and count them with --lenient"
-                raise SwflowError(_accounting(self.where) or f"{self.where}:{line}: {reason}; {advice}")
+                raise SwflowError(_of_other_kind(self.where) or f"{self.where}:{line}: {reason}; {advice}")
             lines += text.count(b"\n")
             jobs += fields.height
             if fields.height:
@@ -183,20 +183,13 @@ class LogParts:
         if not jobs:
             hint = "; the first malformed line is {}: {}".format(*self.skipped[0]) if self.skipped else ""
             reason = f"{self.where}: no job lines{hint}; a job is a line of 18 numbers"
-            raise SwflowError(_accounting(self.where) or reason)
+            raise SwflowError(_of_other_kind(self.where) or reason)
 
 
-def _accounting(path: str) -> str | None:
-    """Return what to do with a file that is accounting of Slurm instead of a log."""
-    command = f"swflow import sacct {path} -o {Path(path).name.partition('.')[0]}.parquet"
-    if is_accounting(path):
-        return f"{path}: Slurm accounting, not a log; import it first: {command}"
-    if is_headless(path):
-        return (
-            f"{path}:1: columns between '|' without a header; run sacct -P without -n, or name the columns: "
-            f"{command} --format JobID,User,…"
-        )
-    return None
+def _of_other_kind(path: str) -> str | None:
+    """Return what to do with a file that is of another known kind than a log."""
+    found = recognize(path)
+    return None if found.key in ("swf", "unknown", "empty") else found.describe(path)
 
 
 def text_parts(path: str) -> Iterator[bytes]:

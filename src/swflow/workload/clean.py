@@ -378,21 +378,28 @@ def machine_of(
     """
     Return the machine of a log and the source of its size: given, the header, or one of `GUESSED`.
 
-    The guess is the number of processors of the widest job, or the peak use if that is larger. The fields can be in
-    parts, which are read only for a guess.
+    The guess is the number of processors of the widest job, or the peak use if that is larger. If the header has only
+    the number of nodes and a job has more processors than that, the nodes have several: the guess is a multiple of it.
+    The fields can be in parts, which are read only for a guess.
     """
     if processors is not None:
         return Machine.of(processors, nodes), "given"
     stated = stated_machine(header, nodes)
-    if stated is not None:
+    if stated is not None and stated[1] != "header (MaxNodes)":
         return stated
     widest, parts = 1, []
     for part in [fields] if isinstance(fields, pl.DataFrame) else fields:
         most = part.select(pl.max_horizontal("allocated_processors", "requested_processors").max()).item()
         widest = max(widest, most or 0)
         parts.append(prepared(part).select(RECORDED))
+    if stated is not None and widest <= stated[0].processors:
+        return stated
     peak, _ = recorded_use(pl.concat(parts), widest)
-    return Machine.of(max(widest, peak), nodes), "recorded peak" if peak > widest else "widest job"
+    size, source = max(widest, peak), "recorded peak" if peak > widest else "widest job"
+    if stated is not None:
+        nodes = stated[0].nodes
+        size = -(-size // nodes) * nodes
+    return Machine.of(size, nodes), source
 
 
 def stated_machine(header: Header, nodes: int | None = None) -> tuple[Machine, str] | None:

@@ -59,7 +59,7 @@ _CHECKS: dict[str, Check] = {
 
 def import_sacct(
     path: str,
-    site: Site,
+    site: Site | None = None,
     *,
     columns: str | None = None,
     delimiter: str = "|",
@@ -81,6 +81,7 @@ def import_sacct(
     """
     if cpus_per_processor < 1:
         raise SwflowError(f"--cpus-per-processor: {cpus_per_processor}; expected at least 1")
+    site = site or Site()
     limits = {name: _limit(text, name) for name, text in (partition_limits or {}).items()}
     text, tally = read_text(path), Tally()
     if text.lstrip()[:1] in (b"{", b"["):

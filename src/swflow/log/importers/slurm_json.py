@@ -144,7 +144,8 @@ def _span(value: Any) -> str:
     """Return seconds as a duration of sacct."""
     if isinstance(value, Mapping) and "seconds" in value:
         return f"0:0:{_number(value['seconds']) or 0}.{_number(value.get('microseconds')) or 0:06}"
-    return f"0:0:{_text(value)}"
+    number = _number(value)
+    return "" if number is None else f"0:0:{number}"
 
 
 def _tres(entries: Any) -> str:

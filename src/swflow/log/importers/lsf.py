@@ -1,0 +1,151 @@
+"""LSF: the file lsb.acct, with JOB_FINISH records of versions 7 to 10."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+import polars as pl
+
+from swflow.errors import SwflowError
+from swflow.jobs.table import conformed
+from swflow.log.importers.ended import NEEDED, with_run_times
+from swflow.log.importers.lines import read_text
+from swflow.log.importers.notation import moments
+from swflow.log.importers.records import RECORD_COLUMNS, ImportedLog, Site, Tally, make_log
+
+#: The fields before the lists of hosts (IBM Spectrum LSF, configuration reference, lsb.acct).
+_FIRST = (
+    "event", "version", "end", "job", "user_id", "options", "processors", "submit", "begin", "deadline", "start",
+    "user", "queue", "resources", "depends", "pre_exec", "from_host", "cwd", "in_file", "out_file", "err_file",
+    "job_file",
+)  # fmt: skip
+
+#: The fields after the command: 19 of rusage, and others up to the reason of the termination.
+_USED = 19
+_AFTER = (
+    "mail_user", "project", "exit_status", "most_processors", "shell", "time_event", "index", "memory", "swap",
+    "in_spool", "command_spool", "reservation", "sla", "mask", "more", "exit_info", "warning", "warning_time",
+    "charged", "license_project", "application", "post_exec", "estimate",
+)  # fmt: skip
+
+_FIELD = re.compile(r'"((?:[^"]|"")*)"|(\S+)')
+
+#: The reasons of a termination by a user or an administrator.
+_CANCELLED = ("8", "9", "14", "15")
+
+
+def import_lsf(path: str, site: Site) -> ImportedLog:
+    """
+    Import files lsb.acct of LSF.
+
+    Every JOB_FINISH record is one job; elements of arrays are jobs. Processors are the slots in the list of execution
+    hosts, which can be shortened (``4*host``). Memory is that of the whole job. Jobs that exited because a user or an
+    administrator killed them, or that never started, are cancelled.
+    """
+    tally = Tally()
+    rows = []
+    for number, record in _records(read_text(path).decode("utf-8", "replace"), tally):
+        fields = [quoted.replace('""', '"') if quoted or not bare else bare for quoted, bare in _FIELD.findall(record)]
+        if fields[0] != "JOB_FINISH":
+            tally.add(f"{fields[0]} records, which are not jobs", 1, number)
+            continue
+        row = _row(fields)
+        if row is None:
+            tally.add("malformed record", 1, number, removed=True)
+        else:
+            rows.append({"line": number, **row})
+    if not rows:
+        raise SwflowError(f"{path}: no valid JOB_FINISH record; expected the file lsb.acct of LSF")
+    table = pl.DataFrame(rows, {name: RECORD_COLUMNS.get(name, pl.String()) for name in rows[0]} | {"line": pl.Int64()})
+    for name in ("submit", "eligible", "start", "end"):
+        found, _ = moments(table[f"{name}_text"], site.time_zone)
+        table = table.with_columns(found.alias(name))
+    processors = pl.coalesce("allocated_processors", "requested_processors")
+    records = with_run_times(conformed(table, {**RECORD_COLUMNS, **NEEDED}), tally)
+    records = records.with_columns(
+        average_cpu_time=pl.col("average_cpu_time") / processors, used_memory=pl.col("used_memory") / processors
+    )
+    return make_log(records, tally, site, source=path, form="lsf")
+
+
+def _records(text: str, tally: Tally) -> Iterator[tuple[int, str]]:
+    """Yield records with the numbers of their first lines; texts can contain line breaks."""
+    record: list[str] = []
+    first = 0
+    for number, line in enumerate(text.split("\n"), 1):
+        if re.match(r'\s*"[A-Z_]+" "[\d.]+" \d', line):
+            if record:
+                yield first, "\n".join(record)
+            record, first = [line], number
+        elif record and line.strip():
+            tally.add("mended: line breaks in a value", 1, number)
+            record.append(line)
+        elif line.strip() and not line.startswith("#"):
+            tally.add("malformed line", 1, number, removed=True)
+    if record:
+        yield first, "\n".join(record)
+
+
+def _row(fields: Sequence[str]) -> dict[str, object] | None:
+    """Return the values of a record; None if it is cut off before its status."""
+    if len(fields) < len(_FIRST) + 4:
+        return None
+    first = dict(zip(_FIRST, fields, strict=False))
+    rest = fields[len(_FIRST) :]
+    _, rest = _hosts(rest)
+    hosts, rest = _hosts(rest)
+    if hosts is None or len(rest) < 4:
+        return None
+    status, _, name, _ = rest[:4]
+    used, after = rest[4 : 4 + _USED], dict(zip(_AFTER, rest[4 + _USED :], strict=False))
+    started = first["start"] not in ("", "0")
+    gpus = re.search(r"ngpus(?:_\w+)?=(\d+)", first["resources"])
+    nodes = len({host for host, _ in hosts}) or None
+    index = after.get("index", "0")
+    is_element = index not in ("", "0", "-1")
+    asked = _count(first["processors"])
+    cpu = [seconds for seconds in map(_float, used[:2]) if seconds is not None and seconds >= 0]
+    memory, estimate = _float(after.get("memory", "")), _float(after.get("estimate", ""))
+    return {
+        "site_job_id": f"{first['job']}[{index}]" if is_element else first["job"],
+        "array": first["job"] if is_element else None,
+        "submit_text": first["submit"],
+        "eligible_text": first["begin"] if first["begin"] > "0" else first["submit"],
+        "start_text": first["start"],
+        "end_text": first["end"],
+        "allocated_processors": sum(count for _, count in hosts) or None if started else None,
+        "requested_processors": asked,
+        "nodes": nodes if started else None,
+        "gpus": int(gpus[1]) * (nodes or 1) if gpus else None,
+        "requested_time": estimate if estimate and estimate > 0 else None,
+        "average_cpu_time": sum(cpu) if cpu else None,
+        "used_memory": memory if memory and memory > 0 else None,
+        "status": 1 if status == "64" else 5 if not started or after.get("exit_info") in _CANCELLED else 0,
+        "user": first["user"],
+        "group": after.get("project") or None,
+        "queue": first["queue"],
+        "executable": name,
+    }
+
+
+def _hosts(fields: Sequence[str]) -> tuple[list[tuple[str, int]] | None, Sequence[str]]:
+    """Return a list of hosts with their slots, which follows its length, and the other fields; None if it is odd."""
+    count = _count(fields[0]) if fields else 0
+    if count is None:
+        count = 0 if fields[0] in ("0", "-1") else None
+    if count is None or len(fields) < count + 1:
+        return None, fields[1:]
+    found = []
+    for text in fields[1 : count + 1]:
+        slots, star, name = text.partition("*")
+        found.append((name, int(slots)) if star and slots.isdigit() else (text, 1))
+    return found, fields[count + 1 :]
+
+
+def _count(text: str) -> int | None:
+    """Return a positive whole number; None for other text."""
+    return int(text) if re.fullmatch(r"[1-9]\d{0,9}", text) else None
+
+
+def _float(text: str) -> float | None:
+    """Return a number; None for other text, and for NO_VAL."""
+    return float(text) if re.fullmatch(r"-?\d{1,15}(\.\d+)?", text) and text not in ("4294967295", "-1") else None
