@@ -12,7 +12,7 @@ from swflow.log.importers.lines import Layout, matches, read_records
 from swflow.log.importers.records import ImportedLog, Site, Tally, make_log, read_key
 from swflow.log.importers.slurm import gpus, kilobytes, licenses, predecessors, seconds, state
 from swflow.log.importers.table import import_table
-from swflow.log.recognise import is_accounting, is_headless
+from swflow.log.recognise import is_accounting, recognize
 
 # -- records of one line each
 
@@ -332,12 +332,13 @@ def test_a_key_has_16_characters(tmp_path, length, expected):
     ("text", "accounting", "headless"),
     [
         ('{"jobs": []}', True, False), ("JobId=1 UserId=a", True, False), ("JobID|User|State\n1|a|b", True, False),
-        ("User,Submit\n", True, False), ("User\n", False, False), ("; JobID|User|State|x|y|z\n", False, False),
+        ("User,Submit\n", False, False), ("User\n", False, False), ("; JobID|User|State|x|y|z\n", False, False),
         ("1|a|b|c|d\n", False, True), ("1|a|b|c\n", False, False), (";1|a|b|c|d\n", False, False), ("", False, False),
-        ("JobID|User|State|Start|End\n", True, False), ("\n\n  {", True, False), ("1 2 3 4\n", False, False),
+        ("JobID|User|State|Start|End\n", True, False), ("\n\n  {", False, False), ("1 2 3 4\n", False, False),
     ],
 )  # fmt: skip
 def test_accounting_is_recognized_by_its_beginning(tmp_path, text, accounting, headless):
     (tmp_path / "file").write_text(text)
-    assert (is_accounting(tmp_path / "file"), is_headless(tmp_path / "file")) == (accounting, headless)
+    assert is_accounting(tmp_path / "file") == accounting
+    assert (recognize(tmp_path / "file").key == "sacct-headless") == headless
     assert not is_accounting(tmp_path / "missing")

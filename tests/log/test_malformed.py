@@ -137,7 +137,7 @@ def shapes_of_lines() -> Iterator[Case]:
     yield "a comment behind", log(line() + " ; done"), ":2: 20 fields instead of 18"
     yield "a column header", log("job_id submit wait\n" + line()), ":2: 3 fields instead of 18"
     yield "a web page", "<!DOCTYPE html>\n<html><body>Not Found</body></html>\n", ":1: 2 fields instead of 18"
-    yield "JSON", '{"jobs": []}', "Slurm accounting, not a log"
+    yield "JSON", '{"jobs": []}', "Slurm accounting (sacct --json)"
     for text in ("", "\n\n", "; MaxProcs: 8\n", ";", " \t\r\n", "\ufeff"):
         yield f"no jobs: {text!r}", text, "no job lines"
 

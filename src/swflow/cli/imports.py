@@ -158,7 +158,7 @@ def _require(path: Path, *kinds: str) -> None:
     from swflow.log.recognise import recognize
 
     found = recognize(path)
-    if found.key not in (*kinds, "unknown", "empty", "binary"):
+    if found.key not in (*kinds, "json", "unknown", "empty", "binary"):
         verb = "read it with" if found.is_read else "no command reads it"
         raise SwflowError(f"{path}: {found.name} ({found.reason}); {verb}: {found.command(path)}")
 

@@ -263,13 +263,16 @@ def _lines(text: bytes) -> Iterator[str]:
             yield line.decode("utf-8", "replace").strip()
 
 
+#: Queue, host, group, user, name, job, account, priority, three times, and two codes (accounting of Grid Engine).
+_SGE = r"[^:]*:[^:]*:[^:]*:[^:]*:.*?:\d+:[^:]*:-?\d+(?::\d{1,13}){3}:-?\d+:-?\d+:"
+
+
 def _by_lines(text: bytes) -> Recognized | None:
     """Return what a text is, by the shape of its first line."""
     line = next(_lines(text), "")
-    fields = line.split(":")
-    if len(fields) >= 40 and all(re.fullmatch(r"\d+", fields[place]) for place in (5, 8, 9, 10, 11, 12)):
-        return Recognized("sge", f"its records have {len(fields)} fields between colons")
-    if line.count("|") >= 4 and re.match(r"\s*\d+[\d_+\[\].]*\w*\s*\|", line):
+    if line.count(":") >= 36 and re.match(_SGE, line):
+        return Recognized("sge", f"its records have {line.count(':') + 1} fields between colons")
+    if line.count("|") >= 4 and re.match(r"\s*\d+[\d_+\[\].]*\w*\s*\|", line) and re.search("[A-Za-z]", line):
         return Recognized("sacct-headless", "it has columns between | without a header")
     return None
 
@@ -297,7 +300,7 @@ def _by_header(text: bytes) -> Recognized | None:
     are_names = all(1 <= len(name) <= 60 and name.count(" ") < 4 for name in names)
     if len(names) > 2 and are_names and not any(re.fullmatch(r"[-+\d.e]+", name) for name in names):
         spelled = [name.strip(" \t\"'") for name in (bare.split() if mark == " " else bare.split(mark))]
-        if len(second.split(None if mark == " " else mark)) >= len(names) - 1:
+        if not second or abs(len(second.split(None if mark == " " else mark)) - len(names)) <= 1 or '"' in second:
             return Recognized("csv", f"its header has {', '.join(spelled[:4])}", _mapping_for(set(spelled)))
     return None
 

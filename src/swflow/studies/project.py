@@ -171,13 +171,13 @@ def init(
 def _site_of(
     log: Path, processors: int | None, sizes: Mapping[str, int] | None, resources: Mapping[str, int] | None
 ) -> Project:
-    """Describe the site of a log, which is imported if it is Slurm accounting data."""
-    from swflow.log.importers.sacct import import_sacct
-    from swflow.log.recognise import is_accounting
+    """Describe the site of a log, which is imported if it is accounting data that needs no options."""
+    from swflow.log.importers.any import import_any
+    from swflow.log.recognise import IMPORTED, recognize
 
     imported = None
-    if log.suffix != ".parquet" and is_accounting(log):
-        imported = import_sacct(str(log), Site(processors, partitions=dict(sizes or {})))
+    if log.suffix != ".parquet" and recognize(log).key in IMPORTED:
+        imported = import_any(log, Site(processors, partitions=dict(sizes or {})))
         fields, header = imported.fields, imported.header
     elif is_large(log):  # reading the whole log takes minutes
         return Project((), *described([], pl.DataFrame({"wait_time": []}), processors, resources))

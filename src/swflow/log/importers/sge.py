@@ -52,14 +52,19 @@ def import_sge(path: str, site: Site) -> ImportedLog:
 
 
 def _fields(line: str) -> Sequence[str] | None:
-    """Return the fields of a line; a job's name with colons is joined; None if the numbers are not in their places."""
+    """Return the fields of a line; None if the numbers are not in their places. Name and category can have colons."""
     fields = line.rstrip("\r").split(":")
-    for extra in range(max(len(fields) - len(FIELDS), 0) + 1):
-        name = ":".join(fields[4 : 5 + extra])
-        found = [*fields[:4], name, *fields[5 + extra :]]
+    for extra in range(max(len(fields) - 36, 0) + 1):
+        found = [*fields[:4], ":".join(fields[4 : 5 + extra]), *fields[5 + extra :]]
         if len(found) >= 36 and all(re.fullmatch(r"-?\d+", found[place]) for place in (5, 8, 9, 10, 11, 12, 34, 35)):
+            rest = found[_CATEGORY:]
+            end = next((end for end in range(1, len(rest)) if re.fullmatch(r"-?\d+\.\d+(?:e[-+]\d+)?", rest[end])), 1)
+            found[_CATEGORY:] = [":".join(rest[:end]), *rest[end:]]
             return [*found[: len(FIELDS)], *[""] * (len(FIELDS) - len(found))]
     return None
+
+
+_CATEGORY = FIELDS.index("category")
 
 
 def _typed(table: pl.DataFrame) -> pl.DataFrame:

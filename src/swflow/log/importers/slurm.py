@@ -105,7 +105,7 @@ def kilobytes(text: pl.Expr, *, unit: str) -> pl.Expr:
     """
     parts = text.str.strip_chars().str.extract_groups(_MEMORY)
     letter, ending = parts.struct.field("2").str.to_uppercase(), parts.struct.field("3").str.to_lowercase()
-    is_bare = (letter == "") & (ending != "")  # of bytes or words, not of the unit
+    is_bare = (letter == "") & (ending != "")  # bytes or words, whatever the unit is
     factor = letter.replace_strict(_UNITS | {"": _UNITS[unit]}, default=None, return_dtype=pl.Float64)
     factor = pl.when(is_bare).then(_UNITS[""]).otherwise(factor) * pl.when(ending == "w").then(8.0).otherwise(1.0)
     found = parts.struct.field("1").str.replace(",", ".", literal=True).cast(pl.Float64) * factor
