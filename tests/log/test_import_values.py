@@ -321,7 +321,7 @@ def test_a_delimiter_is_no_letter(tmp_path, delimiter, expected):
     if expected:
         assert import_table(str(tmp_path / "jobs.csv"), Site(), str(mapping)).fields["run_time"].to_list() == [5]
     else:
-        words = "no column 't'" if delimiter == "','" else "mapping.yaml: delimiter: .*; expected characters"
+        words = "no column 't'" if delimiter == "','" else "mapping.yaml: delimiter: .*; expected one or several"
         with pytest.raises(SwflowError, match=words):
             import_table(str(tmp_path / "jobs.csv"), Site(), str(mapping))
 

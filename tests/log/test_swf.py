@@ -492,3 +492,30 @@ def test_lines_that_are_read_at_once_are_those_that_are_read_one_by_one(monkeypa
             fields, faults = swf._parse_fields(text.encode(), stop_at_first=False)
         assert found[0].equals(fields) and found[1] == faults, text
     assert 40 < at_once < 130, at_once
+
+
+# --- other numbers of fields, and sizes without a colon ---------------------------------------------------
+
+
+@pytest.mark.parametrize(("more", "note"), [(" 7", "field 19 is"), (" 7 -1 site:x", "fields 19 to 21 are")])
+def test_further_fields_are_left_out_and_named(more: str, note: str):
+    log = parse("; Note: field 19 has GPUs\n" + f"{job()}{more}\n" + f"{job(job_id=2)}{more}\r\n; a comment\n")
+    assert log.fields["job_id"].to_list() == [1, 2] and not log.skipped
+    assert log.fields.equals(parse(f"{job()}\n{job(job_id=2)}\n").fields)
+    assert note in log.notes[0] and "field 19 has GPUs" in log.notes[0]
+
+
+def test_a_missing_last_field_is_unknown():
+    log = parse("\n".join(job(job_id=place).rsplit(" ", 1)[0] for place in (1, 2)))
+    assert log.fields["think_time"].to_list() == [-1, -1] and "17 fields" in log.notes[0]
+
+
+def test_lines_that_differ_in_their_fields_are_malformed():
+    assert "19 fields instead of 18" in fault(f"{job()}\n{job(job_id=2)} 7\n")
+    log = parse(f"{job()}\n{job(job_id=2)} 7\n", lenient=True)
+    assert log.skipped == [(2, "19 fields instead of 18")] and not log.notes
+
+
+@pytest.mark.parametrize("line", [";MaxProcs 256", "; maxprocs = 256", ";MaxNodes: 64\n;MaxProcs 256"])
+def test_sizes_without_a_colon_are_read(line: str):
+    assert parse(f"{line}\n{job()}").header.number("MaxProcs") == 256
