@@ -304,7 +304,10 @@ def api_page() -> str:
     """Write the reference of the public interface from its docstrings."""
     import swflow
 
-    order = "read_swf clean open_workload generate Machine Workload Scheduler simulate metrics whatif load query draw"
+    order = (
+        "read_log read_swf import_sacct Site clean open_workload generate Machine Workload Scheduler simulate metrics "
+        "whatif why load query draw"
+    )
     names = sorted(swflow.__all__, key=order.split().index)
     lines = ["# Python interface", "", "These names are the public interface: `import swflow` offers all of them.", ""]
     for name in names:

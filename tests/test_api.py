@@ -13,7 +13,7 @@ from swflow.errors import SwflowError
 ROOT = Path(__file__).parents[1]
 NAMES = {
     "read_swf", "clean", "open_workload", "generate", "Machine", "Workload", "Scheduler", "simulate", "metrics", "load",
-    "query", "draw", "whatif", "why",
+    "query", "draw", "whatif", "why", "read_log", "import_sacct", "Site",
 }  # fmt: skip
 
 
