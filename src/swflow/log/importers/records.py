@@ -115,6 +115,11 @@ class Site:
     The default of ``processors``, of the machine and of each of the ``partitions``, is the peak number of busy
     processors, marked as a guess. ``cluster`` is the one to import if the records belong to several. With a ``key``,
     names become keyed hashes, and the site's job ids are dropped.
+
+    Examples
+    --------
+    >>> Site(processors=2048, time_zone="Europe/Stockholm").partitions
+    {}
     """
 
     processors: int | None = None

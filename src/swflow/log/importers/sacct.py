@@ -78,6 +78,11 @@ def import_sacct(
     partition to its time limit, for jobs with the limit ``Partition_Limit``. ``cpus_per_processor`` is the number of
     Slurm's CPUs that are one processor of the log: 2 if each core counts as two threads. With ``join_preempted``, a
     preempted run is left out if the job ran again: the next run has its submission, for a scheduler with `preemption`.
+
+    Examples
+    --------
+    >>> import swflow
+    >>> swflow.import_sacct("sacct.txt", swflow.Site(processors=2048)).write("my.parquet")  # doctest: +SKIP
     """
     if cpus_per_processor < 1:
         raise SwflowError(f"--cpus-per-processor: {cpus_per_processor}; expected at least 1")
