@@ -295,10 +295,11 @@ def _by_header(text: bytes) -> Recognized | None:
         return Recognized("squeue", f"its header has {', '.join(sorted(_OF_SQUEUE & set(names))[:3])}")
     if mark == " " and {"jobid", "jobidraw"} & known and (len(known) > 1 or set(second.strip()) <= set("- ")):
         return Recognized("sacct-aligned", "its header has JobID between blanks")
-    if "jobid" in known and (len(known) > 2 or mark == "|"):
+    if {"jobid", "jobidraw"} & known and (len(known) > 2 or mark == "|"):
         return Recognized("sacct", f"its header has {', '.join(sorted(known)[:4])}")
-    are_names = all(1 <= len(name) <= 60 and name.count(" ") < 4 for name in names)
-    if len(names) > 2 and are_names and not any(re.fullmatch(r"[-+\d.e]+", name) for name in names):
+    filled = [name for name in names if name]  # a column of row numbers has no name
+    are_names = len(names) - len(filled) < 3 and all(len(name) <= 60 and name.count(" ") < 4 for name in filled)
+    if len(filled) > 2 and are_names and not any(re.fullmatch(r"[-+\d.e]+", name) for name in names):
         spelled = [name.strip(" \t\"'") for name in (bare.split() if mark == " " else bare.split(mark))]
         if not second or abs(len(second.split(None if mark == " " else mark)) - len(names)) <= 1 or '"' in second:
             return Recognized("csv", f"its header has {', '.join(spelled[:4])}", _mapping_for(set(spelled)))

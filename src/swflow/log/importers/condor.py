@@ -150,7 +150,7 @@ def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
         memory=pl.col("memory").ceil().cast(pl.Int64),
         requested_memory=pl.col("memory") * 1024 / asked,
         used_memory=pl.col("resident") / processors,
-        average_cpu_time=(pl.col("user_time").fill_null(0) + pl.col("system_time").fill_null(0)) / processors,
+        average_cpu_time=(pl.col("user_time") + pl.col("system_time").fill_null(0)) / processors,
         requested_time=pl.when(pl.col("limit") > 0).then("limit"),
         suspended_time=pl.col("suspended"),
         status=pl.when(pl.col("job_status") == "3").then(5).when(failed).then(0).otherwise(1),

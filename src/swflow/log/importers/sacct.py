@@ -156,7 +156,8 @@ def _separator(text: bytes, delimiter: str) -> str:
 def _names(header: str, delimiter: str) -> list[str]:
     """Return the names of columns in lower case, without quotes and widths."""
     bare = (name.strip(" \t\"'\ufeff\u00a0\r") for name in header.split(delimiter))
-    return [re.sub(r"%-?\d+$", "", name).lower() for name in bare]
+    names = [re.sub(r"%-?\d+$", "", name).lower() for name in bare]
+    return names if "jobid" in names else ["jobid" if name == "jobidraw" else name for name in names]
 
 
 def _agrees(record: Mapping[str, str]) -> bool:
