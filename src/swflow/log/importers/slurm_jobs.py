@@ -197,7 +197,9 @@ def _requeued(jobs: pl.DataFrame, tally: Tally) -> pl.DataFrame:
     before = pl.col("end").shift(1).over("cluster", "jobid")
     further = pl.col("line").cum_count().over("cluster", "jobid") > 1
     again = further & (before <= pl.col("start"))
-    resized = (pl.col("state").shift(1).over("cluster", "jobid") == "RESIZING").fill_null(False)
+    resized = pl.lit(False)
+    if (jobs["state"] == "RESIZING").any():
+        resized = (pl.col("state").shift(1).over("cluster", "jobid") == "RESIZING").fill_null(False)
     tally.note(jobs, "further sizes of resized jobs, each a job that starts when the one before ends", again & resized)
     tally.note(jobs, "further runs of requeued jobs", again & ~resized)
     tally.note(jobs, "records of one job that overlap in time (not reruns)", further & (before > pl.col("start")))
