@@ -329,7 +329,7 @@ CSV = {
     "bound toy.parquet": None,
     "why toy.parquet": None,
     "calibrate toy.parquet --config site.yaml": "use .yaml",
-    "figure heatmap --log toy": "expected .png, .svg, .json",
+    "figure heatmap --log toy": "expected .png, .svg, .pdf, .json",
     "report": "folder",
 }
 

@@ -590,7 +590,7 @@ CENTRES = [{"processors": 32, "partition": "batch"}]
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"limits": {"user": {"jobs": 0}}}, "limits: user: jobs: 0; expected at least 1"),
+        ({"limits": {"user": {"jobs": -1}}}, "limits: user: jobs: -1; expected at least 0"),
         ({"limits": {"user": {"processor_minutes": 0.5}}}, "limits: user: processor_minutes: 0.5; expected a whole"),
         ({"accounts": {"a": {"usage": {"anna": -1}}}}, "accounts: a: usage: anna: -1; expected at least 0"),
         ({"accounts": {"a": {"usage": {"anna": 1}}}, "limits": {"group": {"jobs": 1}}},

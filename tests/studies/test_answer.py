@@ -470,7 +470,9 @@ def test_waits_of_jobs_that_become_eligible_later_are_compared_alike(tmp_path, m
 def test_simulate_names_what_it_ignores_of_a_site_and_asks_to_import_accounting(accounting, capfd):
     """Without partitions and GPUs, the mean wait is 11 min instead of 508 min."""
     assert call("simulate", "sacct.txt") == 1 == call("clean", "sacct.txt", "-o", "cleaned.parquet")
-    assert "sacct.txt: Slurm accounting, not a log; import it first: swflow import sacct" in capfd.readouterr().err
+    error = capfd.readouterr().err
+    assert "sacct.txt: Slurm accounting (sacct -P) (its header has alloccpus, " in error
+    assert "not a log; read it with: swflow import sacct sacct.txt -o sacct.parquet" in error
     assert call("import", "sacct", "sacct.txt", "-o", "site.parquet") == 0
     capfd.readouterr()
     for options in ([], ["--scheduler", "easy", "--scheduler", "sjf"]):
@@ -485,7 +487,9 @@ def test_simulate_names_what_it_ignores_of_a_site_and_asks_to_import_accounting(
 def test_accounting_without_a_header_is_not_read_as_a_log(accounting, capfd, words):
     Path("bare.txt").write_text(SITE_LOG.text.partition("\n")[2])
     assert call(*words.split(), "bare.txt") == 1
-    assert "bare.txt:1: columns between '|' without a header; run sacct -P without -n" in capfd.readouterr().err
+    error = capfd.readouterr().err
+    assert "bare.txt: Slurm accounting without a header (it has columns between | without a header), not a log" in error
+    assert "read it with: swflow import sacct bare.txt -o bare.parquet --format JobID,User," in error
 
 
 def test_an_answer_as_json_has_everything(accounting, capfd):

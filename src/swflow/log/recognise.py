@@ -297,6 +297,8 @@ def _by_header(text: bytes) -> Recognized | None:
         return Recognized("sacct-aligned", "its header has JobID between blanks")
     if {"jobid", "jobidraw"} & known and (len(known) > 2 or mark == "|"):
         return Recognized("sacct", f"its header has {', '.join(sorted(known)[:4])}")
+    if mark == "|" and len(known) == len(names):
+        return Recognized("sacct", f"its header has {', '.join(sorted(known)[:4])}")
     filled = [name for name in names if name]  # a column of row numbers has no name
     are_names = len(names) - len(filled) < 3 and all(len(name) <= 60 and name.count(" ") < 4 for name in filled)
     if len(filled) > 2 and are_names and not any(re.fullmatch(r"[-+\d.e]+", name) for name in names):

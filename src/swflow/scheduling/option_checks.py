@@ -134,9 +134,9 @@ def _checked(option: Option, value: Any, where: str) -> Any:
 _LARGEST = 1e300
 
 
-def _whole(value: Any, where: str) -> int:
-    """Return a whole number of at least 1, whose sums stay exact in 64 bits."""
-    return int(_checked(Option("integer", "", least=1, most=1e15), value, where))
+def _whole(value: Any, where: str, least: int = 1) -> int:
+    """Return a whole number of at least 1, or ``least``, whose sums stay exact in 64 bits."""
+    return int(_checked(Option("integer", "", least=least, most=1e15), value, where))
 
 
 def _order(value: Any, where: str) -> Any:
@@ -389,7 +389,7 @@ def _limits_of_users(value: Any, where: str) -> dict[str, dict[str, int]]:
 
 def _limit(value: Any, where: str) -> int:
     """Return a limit; 0 allows no job."""
-    return 0 if isinstance(value, Integral) and not isinstance(value, bool) and value == 0 else _whole(value, where)
+    return _whole(value, where, least=0)
 
 
 def _accounts(value: Any, where: str) -> dict[str, Account]:
