@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[1]
 NOTEBOOK = ROOT / "notebooks/explore.py"
 
 
+@pytest.mark.slow
 def test_the_notebook_runs_as_a_script(project):
     command = [sys.executable, NOTEBOOK, "--", "--database", project / "results/swflow.duckdb"]
     done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)

@@ -92,6 +92,7 @@ def test_limits_and_shares_decrease_from_the_first_value():
     assert min(PARAMETERS["end_delay"].values) == 0
 
 
+@pytest.mark.slow
 def test_parts_are_the_partitions_or_qos_if_there_are_several(log):
     jobs = log.jobs.with_columns(partition_id=1, queue_id=pl.int_range(pl.len()) % 3 + 1)
     header = {"Queue": ["2 normal", "1 high"]}

@@ -475,6 +475,7 @@ def test_all_measures_are_compared_over_the_jobs_of_the_metrics(database, tmp_pa
     assert query(tmp_path / "d.duckdb", sql)[1][0] == pytest.approx(intervals.difference_of(*sums).interval)
 
 
+@pytest.mark.slow
 def test_each_study_compares_its_own_pairs_and_is_corrected_alone(database, tmp_path):
     """A further study moved corrected verdicts of others, because all comparisons of a log were one family."""
     runs, one = database.parent / "runs", {"one": [("A/easy", "A/fcfs")]}

@@ -77,6 +77,7 @@ def test_no_gap_is_below_zero_and_only_unchanged_jobs_have_one(folder):
         assert gap == pytest.approx(1 - value / bound if measure == "utilization" else value / bound - 1)
 
 
+@pytest.mark.slow
 def test_bounds_do_not_hold_for_jobs_that_are_submitted_when_others_end(tmp_path):
     depends_on = [[job - 1] if job % 3 == 0 else None for job in range(1, JOBS + 1)]
     jobs = {"A": jobs_of(), "B": jobs_of().with_columns(depends_on=pl.Series(depends_on, dtype=pl.List(pl.Int64)))}

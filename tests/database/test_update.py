@@ -68,6 +68,7 @@ def test_comparisons_of_two_schedulers_have_a_distance(tmp_path):
     assert any(distance for _, distance in workloads)
 
 
+@pytest.mark.slow
 def test_columns_of_removed_workloads_leave_the_table_of_jobs(tmp_path, updated):
     plain = [make_runs(tmp_path, name) for name in ("A", "B", "C")]
     columns, _ = updated([*plain, make_runs(tmp_path, "D", column="memory_bandwidth")], plain)["jobs"]
@@ -76,6 +77,7 @@ def test_columns_of_removed_workloads_leave_the_table_of_jobs(tmp_path, updated)
     assert "memory_bandwidth" in columns
 
 
+@pytest.mark.slow
 def test_comparisons_of_recipes_follow_their_replicates(tmp_path, updated):
     """A recipe may have replicates, and a run of the same name without a replicate."""
     first, second, third = (make_runs(tmp_path, f"A+s@{number}", seed=number) for number in (1, 2, 3))

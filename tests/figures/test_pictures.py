@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import swflow.figures
 
 FONTS = Path(swflow.figures.__file__).with_name("fonts")
@@ -57,6 +59,7 @@ def digests(folder: Path) -> list[str]:
     ).stdout.split()
 
 
+@pytest.mark.slow
 def test_figures_differ_between_machines_with_different_fonts(tmp_path):
     # A machine's own Liberation Sans used to take the place of the one in vl-convert.
     (tmp_path / "none").mkdir()

@@ -152,6 +152,7 @@ def test_a_full_disk_is_one_line_and_leaves_no_file(made, command, output):
     assert {path.name for path in made.iterdir()} - {"x"} == before - {"x"}
 
 
+@pytest.mark.slow
 def test_load_ignores_temporary_files_of_a_killed_simulation(made, tmp_path):
     for name in ("run.parquet", f".{2**22 + 7}@elsewhere.run.parquet"):
         (tmp_path / name).write_bytes(b"half" if name.startswith(".") else (made / "runs/easy.parquet").read_bytes())

@@ -145,6 +145,7 @@ def changed_by(package: Path, file: str, old: str, new: str, commands: tuple[str
     return {command for command in commands if before[command] != after[command]}
 
 
+@pytest.mark.slow
 def test_a_fingerprint_counts_what_a_command_runs(copied):
     fast = "scheduling/engine/fast_easy.py"
     words = (copied / fast).read_text().split('"""')[1]

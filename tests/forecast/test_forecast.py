@@ -153,6 +153,7 @@ def test_simulations_start_from_the_state_of_the_log(site):
         assert np.isfinite(state.elapsed).sum() == running[case]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [
@@ -377,6 +378,7 @@ def log(site, tmp_path, monkeypatch):
     return "site.swf"
 
 
+@pytest.mark.slow
 def test_a_forecast_in_words_and_files(log, capfd, tmp_path):
     job = ("--processors", 16, "--time-limit", "2h", "--partition", "1", "--user", "3")
     assert call("forecast", log, *job, "-o", "f.csv", "-o", "f.parquet", "-o", "f.json", "-o", "f.html") == 0

@@ -101,6 +101,7 @@ def test_a_missing_column_is_named(scheduler: str):
         assert f"tiny: no column {column}" in message(simulate, less, SCHEDULERS[scheduler])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 def test_narrower_types_give_the_same_numbers(scheduler: str):
     types = {"submit_time": pl.Int32, "run_time": pl.Float32, "processors": pl.UInt8, "job_id": pl.Int16}

@@ -659,6 +659,16 @@ def test_the_limit_of_an_array_is_not_taken_from_other_options(read):
     assert [jobs[job]["array_limit"] for job in ("10_0", "11_0", "12_0")] == [2, 5, 7]
 
 
+@pytest.mark.parametrize("limit", ["inf", "2x", "-1", ""])
+def test_the_limit_of_an_array_that_is_no_number_is_noted(read, limit):
+    log, jobs = read(
+        line("10_0", SubmitLine=f"sbatch --array=0-9%{limit} run.sh"),
+        line("11_0", SubmitLine="sbatch -a 0-9%5 run.sh"),
+    )
+    assert [jobs[job]["array_limit"] for job in ("10_0", "11_0")] == [None, 5]
+    assert counted(log)[1]["tasks of arrays whose limit cannot be read (--array=…%LIMIT)"] == 1
+
+
 def test_resources_and_dependencies_of_json(read, tmp_path):
     def job(number, **changed):
         tres = [

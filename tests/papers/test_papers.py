@@ -412,6 +412,7 @@ def test_single_draws_of_papers_are_compared_with_twenty_of_ours():
     assert min(sweep["seeds"] for sweep in sweeps.values()) == FEWEST_DRAWS
 
 
+@pytest.mark.slow
 def test_the_documentation_has_the_same_table_as_the_database(loaded, tmp_path):
     _, rows = query(loaded, "FROM coverage")
     for path, text in papers.tables(loaded).items():

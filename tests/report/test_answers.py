@@ -245,6 +245,7 @@ def test_the_list_has_both_verdicts_of_a_what_if():
     assert "not distinguishable" in row["headline"] and "before the correction" in row["headline"]
 
 
+@pytest.mark.slow
 def test_whatif_comparisons_and_the_report_give_the_same_interval_to_the_last_digit(tmp_path, monkeypatch):
     """For easy minus fcfs, whatif printed [-2828, -697] min, "not chance", and comparisons [-5369, 2167]."""
     monkeypatch.chdir(tmp_path)

@@ -89,6 +89,7 @@ def test_a_site_with_thousands_of_processors_is_reproduced_without_options(tmp_p
     assert re.search(r"Resources \(guessed: peak use[^.]*gpu gpus \d+\.", answer)
 
 
+@pytest.mark.slow
 def test_priorities_of_qos_are_not_omitted_without_a_word(accounting, capfd):
     """Without the priorities, the mean wait would be 62 % of the recorded one."""
     log = site_log(600, 6, seed=3, preferred="normal")
@@ -432,6 +433,7 @@ def test_notes_of_the_import_are_about_the_jobs_of_the_whole_log():
     assert "reservations" not in words["model"] and "GPUs" not in words["model"]
 
 
+@pytest.mark.slow
 def test_constraints_are_not_simulated_without_nodes():
     jobs = pl.DataFrame({
         "job_id": [1, 2], "submit_time": [0.0, 1.0], "run_time": [9.0, 8.0], "processors": [1, 1],
@@ -452,6 +454,7 @@ def test_constraints_are_not_simulated_without_nodes():
         assert words in found and ("constraints" in found) == bool(words)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["dependent", "later"])
 def test_waits_of_jobs_that_become_eligible_later_are_compared_alike(tmp_path, monkeypatch, capfd, kind):
     """Jobs that depend on others, or that begin a day after their submission, wait from when they may start."""

@@ -455,6 +455,7 @@ def test_error_messages_count_all_jobs_of_the_run(tmp_path):
         run(workload, Scheduler(policy=f"{policy}:Idle"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("warm_up", "cool_down"), [("100 jobs", "50 jobs"), ("1 day", "0.5 days"), ("1 day", ""), ("", "70 jobs")]
 )

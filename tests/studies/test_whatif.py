@@ -263,6 +263,7 @@ def test_a_variant_changes_shapes_and_think_times():
     assert applied(log, faster).jobs["think_time"][0] == 30
 
 
+@pytest.mark.slow
 def test_jobs_that_wait_for_others_stay_in_their_weeks():
     """All jobs are submitted in one week, but each becomes eligible only 3 days after the end of the one before."""
     log = workload()

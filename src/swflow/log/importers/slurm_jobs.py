@@ -72,10 +72,13 @@ def records_of(jobs: pl.DataFrame, tally: Tally, limits: Mapping[str, float], cp
 
 def _with_submission(jobs: pl.DataFrame, tally: Tally) -> pl.DataFrame:
     """Add the job array of each task, the most tasks of it that run at once, and the dependencies of each job."""
-    limit = whole_numbers(pl.col("submitted").str.extract(r"(?:^|\s)(?:--array(?:=|\s+)|-a\s*)\S*?%([0-9]+)", 1))
+    asked = pl.col("submitted").str.extract(r"(?:^|\s)(?:--array(?:=|\s+)|-a\s*)[^\s%]*%([^\s'\"]*)", 1)
+    is_number = asked.str.contains(r"^[0-9]+$")
+    limit = whole_numbers(pl.when(is_number).then(asked))
+    is_task = pl.col("task").is_not_null()
+    tally.note(jobs, "tasks of arrays whose limit cannot be read (--array=…%LIMIT)", is_task & ~is_number)
     if "limit_of_array" in jobs.columns:  # only in JSON
         limit = pl.coalesce(pl.when(pl.col("limit_of_array") > 0).then("limit_of_array"), limit)
-    is_task = pl.col("task").is_not_null()
     jobs = jobs.with_columns(
         array=pl.when(is_task).then(pl.col("jobid").str.extract(r"^(\d+)_", 1)),
         array_limit=pl.when(is_task).then(limit),
