@@ -73,7 +73,9 @@ def _clean_in_parts(
     with folder_beside(output) as folder:
         raw = [_written(part, folder / f"log{number:06}.parquet") for number, part in enumerate(log)]
         require_complete(log.unnumbered, "job_id", name)
-        require_unique(np.concatenate(log.ids), name)
+        repeated = _drop_repeated(raw, np.concatenate(log.ids)) if lenient else 0
+        if not lenient:
+            require_unique(np.concatenate(log.ids), name)
         log.ids.clear()
         machine, source = whole.machine_of(map(pl.read_parquet, raw), log.header, processors, nodes)
         begin, end = (log.header.seconds_since_start(moment) if moment else None for moment in (since, until))
@@ -95,14 +97,33 @@ def _clean_in_parts(
         if not kept:
             raise no_job_left(name, log.jobs - log.beyond, removed)
         table = pl.scan_parquet(kept, glob=False)
-        if malformed := len(log.parts_skipped) + log.beyond:
-            removed = {"malformed": malformed} | removed
+        dropped = {"malformed": len(log.parts_skipped) + log.beyond, "repeated-job-id": repeated}
+        removed = {reason: count for reason, count in dropped.items() if count} | removed
         read = log.jobs + len(log.parts_skipped)
         entry = {"stage": "clean", "read": read, "kept": rows, "removed": removed, "machine_from": source}
         entry = whole.with_recorded_use(entry, _columns(table, whole.RECORDED), machine, log.warnings())
         in_order = is_sorted(_columns(table, ("submit_time", "job_id")))
         notes = about_workload(machine, log.header, (*log.history, entry))
         write_table(table if in_order else _sorted(kept, folder), output, notes, rows=rows)
+
+
+def _drop_repeated(files: Iterable[Path], ids: np.ndarray) -> int:
+    """Keep the first line of each job id in the files, and return how many others there are."""
+    in_order = np.sort(ids)
+    repeated = pl.Series(in_order[1:][in_order[1:] == in_order[:-1]], dtype=pl.Int64)
+    if repeated.is_empty():
+        return 0
+    seen = pl.Series([], dtype=pl.Int64)
+    dropped = 0
+    for file in files:
+        part = pl.read_parquet(file)
+        number = part["job_id"].cast(pl.Int64)
+        once = part.filter(number.is_first_distinct() & ~number.is_in(seen.implode()))
+        seen = pl.concat([seen, repeated.filter(repeated.is_in(number.implode()))]).unique()
+        if once.height < part.height:
+            dropped += part.height - once.height
+            _written(once, file)
+    return dropped
 
 
 def _columns(table: pl.LazyFrame, names: Iterable[str]) -> pl.DataFrame:
