@@ -323,6 +323,8 @@ def api_page() -> str:
 
 def python_page() -> str:
     """Return the reference of the package, generated from its docstrings."""
+    import swflow
+
     lines = ["# Python", "", "Modules in the order of the data flow, generated from their docstrings.", ""]
     stages = {
         "Reading": (
@@ -350,7 +352,10 @@ def python_page() -> str:
         lines += [f"## {title}", ""]
         for module in modules:
             if any(module == prefix or module.startswith(f"{prefix}.") for prefix in prefixes):
-                lines += [f"::: {module}", ""]
+                own = [name.partition(":")[2] for name in swflow.HOMES.values() if name.partition(":")[0] == module]
+                # The public names are on their own page: an object has one address.
+                hidden = ", ".join(['"!^_"', *(f'"!^{name}$"' for name in own)])
+                lines += [f"::: {module}", *([f"    options: {{filters: [{hidden}]}}"] if own else []), ""]
     return "\n".join(lines) + "\n"
 
 

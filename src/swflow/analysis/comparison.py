@@ -161,10 +161,11 @@ def _neighbors(rows: int, columns: int) -> tuple[Any, np.ndarray]:
     """Return the differences of all neighboring cells as a sparse matrix, and their ground distances."""
     from scipy.sparse import csc_array
 
-    number = np.arange(rows * columns).reshape(rows, columns)
+    # The solver of SciPy 1.13 takes indices of 32 bits only.
+    number = np.arange(rows * columns, dtype=np.int32).reshape(rows, columns)
     one = np.concatenate([number[:-1].ravel(), number[:, :-1].ravel()])
     other = np.concatenate([number[1:].ravel(), number[:, 1:].ravel()])
-    pair = np.arange(one.size)
+    pair = np.arange(one.size, dtype=np.int32)
     signs = np.repeat([1.0, -1.0], one.size)
     steps = csc_array((signs, (np.tile(pair, 2), np.concatenate([one, other]))), shape=(one.size, number.size))
     distances = np.repeat([_LOAD_STEP, _VALUE_STEP], [(rows - 1) * columns, rows * (columns - 1)])
