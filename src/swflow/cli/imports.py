@@ -199,142 +199,96 @@ def _write(imported: Any, source: Path, output: Path) -> None:
     say(f"{output}: {entry['kept']:,} jobs of {source}; machine: {int(machine):,} processors{known}")
 
 
-@import_app.command("pbs")
-def import_pbs(
-    file: Source,
-    output: LogOutput,
-    processors: MachineProcessors = None,
-    nodes: MachineNodes = None,
-    timezone: TimeZone = "UTC",
-    anonymize: Anonymize = False,
-    key: Key = None,
-) -> None:
-    """
-    Import accounting files of PBS Professional, OpenPBS or Torque (E records).
+#: The formats that need no options of their own, with the kinds of files that they accept, and their help.
+_PLAIN = {
+    "pbs": (
+        ("pbs", "cobalt"),
+        """
+        Import accounting files of PBS Professional, OpenPBS or Torque (E records).
 
-    Times become seconds from the first submission, memory becomes KB per processor.
+        Times become seconds from the first submission, memory becomes KB per processor.
 
-    Example: `cat server_priv/accounting/2024* > pbs.txt`, `swflow import pbs pbs.txt -o my.parquet --processors 512`
-    """
-    from swflow.log.importers.pbs import import_pbs as read
+        Example: `cat server_priv/accounting/2024* > pbs.txt`,
+        `swflow import pbs pbs.txt -o my.parquet --processors 512`
+        """,
+    ),
+    "lsf": (
+        ("lsf",),
+        """
+        Import accounting files of LSF: lsb.acct (JOB_FINISH records).
 
-    _require(file, "pbs", "cobalt")
-    _write(read(str(file), _site(processors, nodes, timezone, anonymize, key)), file, output)
+        Times become seconds from the first submission. Processors are the slots in the list of execution hosts.
 
+        Example: `cat lsb.acct.3 lsb.acct.2 lsb.acct > lsf.txt`,
+        `swflow import lsf lsf.txt -o my.parquet --processors 512`
+        """,
+    ),
+    "sge": (
+        ("sge",),
+        """
+        Import accounting files of Grid Engine: SGE, Open Grid Scheduler, Univa Grid Engine.
 
-@import_app.command("lsf")
-def import_lsf(
-    file: Source,
-    output: LogOutput,
-    processors: MachineProcessors = None,
-    nodes: MachineNodes = None,
-    timezone: TimeZone = "UTC",
-    anonymize: Anonymize = False,
-    key: Key = None,
-) -> None:
-    """
-    Import accounting files of LSF: lsb.acct (JOB_FINISH records).
+        Times become seconds from the first submission, memory becomes KB per slot. Processors are slots.
 
-    Times become seconds from the first submission. Processors are the slots in the list of execution hosts.
+        Example: `swflow import sge accounting -o my.parquet --processors 512`
+        """,
+    ),
+    "condor": (
+        ("condor",),
+        """
+        Import the history of HTCondor: ClassAds or JSON.
 
-    Example: `cat lsb.acct.3 lsb.acct.2 lsb.acct > lsf.txt`, `swflow import lsf lsf.txt -o my.parquet --processors 512`
-    """
-    from swflow.log.importers.lsf import import_lsf as read
+        Times become seconds from the first submission. Each job is one job of the log, with its last run.
 
-    _require(file, "lsf")
-    _write(read(str(file), _site(processors, nodes, timezone, anonymize, key)), file, output)
+        Example: `condor_history -json > history.json`, `swflow import condor history.json -o my.parquet`
+        """,
+    ),
+    "batsim": (
+        ("batsim",),
+        """
+        Import a workload of Batsim (JSON), as `swflow export` writes it.
 
+        The machine has `nb_res` processors. Jobs whose profile is not a delay are left out.
 
-@import_app.command("sge")
-def import_sge(
-    file: Source,
-    output: LogOutput,
-    processors: MachineProcessors = None,
-    nodes: MachineNodes = None,
-    timezone: TimeZone = "UTC",
-    anonymize: Anonymize = False,
-    key: Key = None,
-) -> None:
-    """
-    Import accounting files of Grid Engine: SGE, Open Grid Scheduler, Univa Grid Engine.
+        Example: `swflow import batsim jobs.json -o my.parquet`
+        """,
+    ),
+    "philly": (
+        ("philly",),
+        """
+        Import the jobs of the Philly traces (cluster_job_log): GPUs become processors.
 
-    Times become seconds from the first submission, memory becomes KB per slot. Processors are slots.
+        Times become seconds from the first submission. Jobs run from their first attempt to the end of their last.
 
-    Example: `swflow import sge accounting -o my.parquet --processors 512`
-    """
-    from swflow.log.importers.sge import import_sge as read
-
-    _require(file, "sge")
-    _write(read(str(file), _site(processors, nodes, timezone, anonymize, key)), file, output)
+        Example: `swflow import philly cluster_job_log -o philly.parquet`
+        """,
+    ),
+}
 
 
-@import_app.command("condor")
-def import_condor(
-    file: Source,
-    output: LogOutput,
-    processors: MachineProcessors = None,
-    nodes: MachineNodes = None,
-    timezone: TimeZone = "UTC",
-    anonymize: Anonymize = False,
-    key: Key = None,
-) -> None:
-    """
-    Import the history of HTCondor: ClassAds or JSON.
+def _add_plain(kind: str, accepted: tuple[str, ...], about: str) -> None:
+    """Add the command that imports a format without options of its own."""
 
-    Times become seconds from the first submission. Each job is one job of the log, with its last run.
+    def read(
+        file: Source,
+        output: LogOutput,
+        processors: MachineProcessors = None,
+        nodes: MachineNodes = None,
+        timezone: TimeZone = "UTC",
+        anonymize: Anonymize = False,
+        key: Key = None,
+    ) -> None:
+        from swflow.log.importers.any import importer_of
 
-    Example: `condor_history -json > history.json`, `swflow import condor history.json -o my.parquet`
-    """
-    from swflow.log.importers.condor import import_condor as read
+        _require(file, *accepted)
+        _write(importer_of(kind)(str(file), _site(processors, nodes, timezone, anonymize, key)), file, output)
 
-    _require(file, "condor")
-    _write(read(str(file), _site(processors, nodes, timezone, anonymize, key)), file, output)
+    read.__doc__ = about
+    import_app.command(kind)(read)
 
 
-@import_app.command("batsim")
-def import_batsim(
-    file: Source,
-    output: LogOutput,
-    processors: MachineProcessors = None,
-    nodes: MachineNodes = None,
-    timezone: TimeZone = "UTC",
-    anonymize: Anonymize = False,
-    key: Key = None,
-) -> None:
-    """
-    Import a workload of Batsim (JSON), as `swflow export` writes it.
-
-    The machine has `nb_res` processors. Jobs whose profile is not a delay are left out.
-
-    Example: `swflow import batsim jobs.json -o my.parquet`
-    """
-    from swflow.log.importers.batsim import import_batsim as read
-
-    _require(file, "batsim")
-    _write(read(str(file), _site(processors, nodes, timezone, anonymize, key)), file, output)
-
-
-@import_app.command("philly")
-def import_philly(
-    file: Source,
-    output: LogOutput,
-    processors: MachineProcessors = None,
-    nodes: MachineNodes = None,
-    timezone: TimeZone = "UTC",
-    anonymize: Anonymize = False,
-    key: Key = None,
-) -> None:
-    """
-    Import the jobs of the Philly traces (cluster_job_log): GPUs become processors.
-
-    Times become seconds from the first submission. Jobs run from their first attempt to the end of their last.
-
-    Example: `swflow import philly cluster_job_log -o philly.parquet`
-    """
-    from swflow.log.importers.batsim import import_philly as read
-
-    _require(file, "philly")
-    _write(read(str(file), _site(processors, nodes, timezone, anonymize, key)), file, output)
+for _kind, (_accepted, _about) in _PLAIN.items():
+    _add_plain(_kind, _accepted, _about)
 
 
 @import_app.command("gwf")

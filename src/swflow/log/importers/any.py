@@ -9,19 +9,19 @@ import polars as pl
 from swflow.errors import SwflowError
 from swflow.log import imported
 from swflow.log.importers.records import ImportedLog, Site
-from swflow.log.recognise import SACCT, recognize
+from swflow.log.recognise import IMPORTED, SACCT, recognize
 
-#: The importer of each kind.
+#: The module of each kind, whose function is ``import_`` and its name.
 _HOMES = {
-    **dict.fromkeys(SACCT[:4], "sacct:import_sacct"),
-    "pbs": "pbs:import_pbs",
-    "lsf": "lsf:import_lsf",
-    "sge": "sge:import_sge",
-    "condor": "condor:import_condor",
-    "batsim": "batsim:import_batsim",
-    "philly": "batsim:import_philly",
-    "gwf": "gwf:import_gwf",
+    **dict.fromkeys(SACCT[:4], "sacct"),
+    **{kind: kind for kind in IMPORTED if kind not in SACCT},
 }
+
+
+def importer_of(kind: str) -> Callable[..., ImportedLog]:
+    """Return the function that imports a kind, from the module of its name."""
+    read: Callable[..., ImportedLog] = getattr(import_module(f"swflow.log.importers.{kind}"), f"import_{kind}")
+    return read
 
 
 def import_any(
@@ -46,10 +46,8 @@ def import_any(
     found, site = recognize(path), site or Site()
     mapping = columns or found.columns
     if found.key in _HOMES and columns is None:
-        module, _, name = _HOMES[found.key].partition(":")
-        read: Callable[..., ImportedLog] = getattr(import_module(f"swflow.log.importers.{module}"), name)
         options = {"join_preempted": join_preempted} if found.key in SACCT else {}
-        return read(str(path), site, **options)
+        return importer_of(_HOMES[found.key])(str(path), site, **options)
     if mapping is not None:
         return import_table(str(path), site, mapping)
     raise SwflowError(found.describe(path))
