@@ -139,6 +139,14 @@ def test_several_processes_may_trim_at_once(home):
     assert not errors and len(list((home / "kind").iterdir())) <= 3
 
 
+def test_of_files_of_one_moment_no_more_are_kept(home):
+    for name in "abcde":
+        write_cached("kind", name, "head", b"content")
+        os.utime(home / "kind" / name, (1_700_000_000, 1_700_000_000))
+    trim("kind", most=2)
+    assert len(list((home / "kind").iterdir())) == 2
+
+
 def test_the_latest_files_are_kept(home):
     for age, name in enumerate(("new", "old", "older", ".x.tmp")):
         write_cached("kind", name, "head", b"content")

@@ -96,14 +96,15 @@ def trim(folder: str, *, most: int | None = None, seconds: float | None = None) 
             with suppress(OSError):
                 name = entry.name
                 ages.append((now - os.stat(name, dir_fd=place, follow_symlinks=False).st_mtime, name))
-        kept = sorted(age for age, name in ages if not name.endswith(_TEMPORARY))
+        # Files of one tick of the file system's clock have equal ages: these are ordered by name.
+        kept = sorted(entry for entry in ages if not entry[1].endswith(_TEMPORARY))
         limit = float("inf") if seconds is None else seconds
-        if most is not None and len(kept) > most:
-            limit = min(limit, kept[most - 1])
-        for age, name in ages:
-            if age > (_LEFT_OVER if name.endswith(_TEMPORARY) else limit):
-                with suppress(OSError):
-                    os.unlink(name, dir_fd=place)
+        unused = {name for age, name in ages if age > (_LEFT_OVER if name.endswith(_TEMPORARY) else limit)}
+        if most is not None:
+            unused.update(name for _, name in kept[most:])
+        for name in unused:
+            with suppress(OSError):
+                os.unlink(name, dir_fd=place)
 
 
 def remove_folders(prefix: str, most: int, used: str) -> None:
