@@ -323,6 +323,7 @@ def import_csv(
     file: Path,
     output: LogOutput,
     columns: Annotated[str, Option()],
+    resource: list[str] | None = None,
     processors: MachineProcessors = None,
     nodes: MachineNodes = None,
     timezone: TimeZone = "UTC",
@@ -340,11 +341,18 @@ def import_csv(
     -------
     file: A table of jobs: CSV, plain or gzipped, or Parquet.
     columns: The mapping of columns: a YAML file or a shipped name.
+    resource: Compute the units of a resource that each job occupies from columns of the table: watts=node_power*nodes;
+        repeatable.
     """
     from swflow.log.importers.table import import_table
 
     _require(file, "csv", "parquet", "wta", "sacct", "sacct-aligned", "squeue", "swf", "log", "workload", "run")
-    _write(import_table(str(file), _site(processors, nodes, timezone, anonymize, key), columns), file, output)
+    formulas = {name.strip(): formula for name, _, formula in (text.partition("=") for text in resource or ())}
+    site = _site(processors, nodes, timezone, anonymize, key)
+    log = import_table(str(file), site, columns, resources=formulas)
+    if formulas and output.suffix != ".parquet":
+        raise SwflowError(f"{output}: the format has no column for {next(iter(formulas))}; expected .parquet")
+    _write(log, file, output)
 
 
 @import_app.command("site")

@@ -165,16 +165,25 @@ class ImportedLog:
 
 
 def make_log(
-    records: pl.DataFrame, tally: Tally, site: Site, *, source: str, form: str, computer: str | None = None
+    records: pl.DataFrame,
+    tally: Tally,
+    site: Site,
+    *,
+    source: str,
+    form: str,
+    computer: str | None = None,
+    resources: Sequence[str] = (),
 ) -> ImportedLog:
     """
     Return the log of a table of records, which has the columns of `RECORD_COLUMNS`, if known; others are ignored.
 
     Jobs are numbered from 1 by (submit time, line); users, groups, queues and partitions by their first job. The counts
     of ``tally`` are continued. ``source`` is the file, for error messages; ``form`` is its format, such as ``sacct``.
+    ``resources`` are further columns of records that are kept, with the units that jobs occupy.
     """
+    demands = dict.fromkeys(resources, pl.Int64())
     read = records.height + sum(count for count, _ in tally.removed.values())
-    records = conformed(_in_range(records, tally), RECORD_COLUMNS)
+    records = conformed(_in_range(records, tally), RECORD_COLUMNS | demands)
     records = tally.drop(records, "no submit time", pl.col("submit").is_null())
     if records.is_empty():
         reasons = ", ".join(f"{count:,} {reason} (line {line})" for reason, (count, line) in tally.removed.items())
@@ -204,7 +213,7 @@ def make_log(
     left_out = {"array_id"} if table["array_limit"].null_count() == table.height else set()
     left_out |= {"site_job_id"} if site.key else set()
     extra = [name for name in IMPORTED_COLUMNS if name not in left_out and table[name].null_count() < table.height]
-    fields = conformed(table, SWF_FIELDS | {name: IMPORTED_COLUMNS[name] for name in extra})
+    fields = conformed(table, SWF_FIELDS | {name: IMPORTED_COLUMNS[name] for name in extra} | demands)
     # Sizes keep the site's names of partitions, even if the log has hashes instead.
     plain = Header(header | {NAME_KEYS["partition_id"]: _lines(numbered(records["partition"])[1])})
     partitions = partitions_of(fields, plain, site.partitions)

@@ -12,6 +12,7 @@ from swflow.errors import SwflowError, require_known, shown, suggest
 from swflow.files.parquet import read_parquet
 from swflow.files.yaml import read_yaml
 from swflow.log.importers.cells import is_separator, read_cells
+from swflow.log.importers.demands import demand, read_formulas
 from swflow.log.importers.lines import read_text
 from swflow.log.importers.notation import (
     NO_VALUE,
@@ -58,16 +59,24 @@ _KEYS_OF: dict[str, tuple[str, ...]] = {
 PRESETS = Path(__file__).parent / "columns"
 
 
-def import_table(path: str, site: Site, mapping: str) -> ImportedLog:
+def import_table(path: str, site: Site, mapping: str, *, resources: Mapping[str, str] | None = None) -> ImportedLog:
     """
     Import a table of jobs: CSV (plain or gzipped; the separator is detected in the header) or Parquet.
 
     ``mapping`` is a YAML file, or the name of a mapping included in swflow, with ``columns`` (name in `TARGETS` to a
     column's name, or to a mapping of ``column``, ``unit``, ``format``, ``factor`` and ``pattern``), ``status`` (a value
-    to 0, 1 or 5) and ``delimiter``. A ``pattern`` is a regular expression with one group: the value is the sum of the
-    numbers that it finds in the text. ``memory`` is that of the whole job, by default in MB.
+    to 0, 1 or 5), ``delimiter`` and ``resources``. A ``pattern`` is a regular expression with one group: the value is
+    the sum of the numbers that it finds in the text. ``memory`` is that of the whole job, by default in MB.
+
+    ``resources`` maps names to formulas of the table's columns, see `swflow.log.importers.demands.demand`: each becomes
+    a column with the units that a job occupies. The argument adds to those of the mapping.
     """
     about = _read_mapping(mapping)
+    formulas = read_formulas(about.get("resources", {}), f"{mapping}: resources")
+    formulas |= read_formulas(resources or {}, "--resource")
+    for name in formulas:
+        if name in about["columns"]:
+            raise SwflowError(f"--resource: {name}: {mapping} has a column for it; name it in one place")
     places = {name: f"{mapping}: columns: {name}" for name in about["columns"]}
     columns = {name: _explained(name, entry, places[name]) for name, entry in about["columns"].items()}
     table, header_line = _read_table(path, about.get("delimiter"))
@@ -91,7 +100,11 @@ def import_table(path: str, site: Site, mapping: str) -> ImportedLog:
         if not (given.dtype.is_temporal() or given.dtype.is_nested()):
             unread &= given.cast(pl.String).is_in(nothing).not_()
         tally.note(records, f"unreadable {name}", pl.lit(unread))
-    return make_log(_completed(records, tally), tally, site, source=path, form=f"csv ({Path(mapping).stem})")
+    for name, formula in formulas.items():
+        units = demand(table, name, formula, records, tally, "--resource")
+        records = records.with_columns(units.alias(name))
+    form = f"csv ({Path(mapping).stem})"
+    return make_log(_completed(records, tally), tally, site, source=path, form=form, resources=tuple(formulas))
 
 
 def _without_nothing(values: pl.Series, name: str, records: pl.DataFrame, tally: Tally) -> pl.Series:
@@ -120,7 +133,9 @@ def _read_mapping(mapping: str) -> Mapping[str, Any]:
     content = read_yaml(path)
     if not isinstance(content, Mapping) or not isinstance(content.get("columns"), Mapping):
         raise SwflowError(f"{mapping}: must have 'columns', such as columns: {{submit_time: submitted, run_time: …}}")
-    require_known(content, ("columns", "status", "delimiter", "source"), mapping)
+    require_known(content, ("columns", "status", "delimiter", "source", "resources"), mapping)
+    if not isinstance(content.get("resources", {}), Mapping):
+        raise SwflowError(f"{mapping}: resources: expected names with formulas, as {{watts: node_power*nodes}}")
     for name in content["columns"]:
         if name not in TARGETS:
             raise SwflowError(f"{mapping}: columns: unknown {name!r}{suggest(str(name), TARGETS)}")
