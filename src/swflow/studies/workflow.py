@@ -18,6 +18,7 @@ from swflow.names import log_of, parent_of, split_step, steps_of, with_parents
 from swflow.scheduling.orders.vocabulary import LOG
 from swflow.scheduling.scheduler import Scheduler
 from swflow.studies.asked import asked_pairs, check_questions
+from swflow.studies.levels import with_levels
 from swflow.studies.only import with_only
 from swflow.studies.plan import (
     check_conditions,
@@ -69,7 +70,7 @@ def read_config(config: dict[str, Any], schema: str | os.PathLike[str]) -> dict[
     error = jsonschema.exceptions.best_match(filling(content).iter_errors(config))
     if error is not None:
         raise SwflowError(explain(error))
-    full = with_titles(with_kept(config))
+    full = with_titles(with_kept(with_levels(config)))
     check_schedulers(full)
     check_questions(full)
     check_conditions(full)
