@@ -16,12 +16,9 @@ LESS = {"jobs": {"values", "names", "errors"}, "log": {"files", "jobs", "columns
 
 
 def imports(path: Path) -> Iterator[str]:
-    """Yield the modules of swflow that a module imports, also inside functions, except for type checkers."""
-    tree = ast.parse(path.read_text())
-    typed = [one for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
-             for one in ast.walk(node)]  # fmt: skip
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node not in typed:
+    """Yield the modules of swflow that a module imports, also inside functions and for type checkers."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom):
             names = {f"{node.module}.{one.name}" for one in node.names}
             yield from (names & MODULES.keys()) or ({str(node.module)} & MODULES.keys())
 

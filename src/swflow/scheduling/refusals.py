@@ -1,13 +1,11 @@
 """What a scheduler refuses: options that do not go together or have no effect, and columns that it does not support."""
 
 from collections.abc import Callable, Collection, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from swflow.scheduling.options import OPTIONS, SHARED_ALLOCATIONS
 from swflow.scheduling.orders.vocabulary import LOG, MULTIFACTOR, OF_ACCOUNTS, OF_TREE, OF_USAGE
-
-if TYPE_CHECKING:
-    from swflow.scheduling.scheduler import Queue, Scheduler
+from swflow.scheduling.settings import Queue, Settings
 
 #: The options that go with a policy plugin, and with the recorded schedule.
 _WITH_POLICY = ("policy", "policy_options", "estimates", "prediction", "without_status")
@@ -40,7 +38,7 @@ class Refusal(NamedTuple):
 _Conflicts = Iterator[tuple[str, str]]
 
 
-def refusals(one: "Scheduler", columns: Collection[str] = ()) -> Iterator[Refusal]:
+def refusals(one: Settings, columns: Collection[str] = ()) -> Iterator[Refusal]:
     """
     Yield the refusals of a scheduler, for workloads with these ``columns``, in the order in which they are checked.
 
@@ -59,7 +57,7 @@ def refusals(one: "Scheduler", columns: Collection[str] = ()) -> Iterator[Refusa
             yield Refusal(tuple(named), f"{said}: {reason}", refused)
 
 
-def _beside_policy(one: "Scheduler") -> _Conflicts:
+def _beside_policy(one: Settings) -> _Conflicts:
     if one.policy is None:
         if one.policy_options is not None:
             yield "policy_options policy", "there is no policy; leave them out"
@@ -71,17 +69,17 @@ def _beside_policy(one: "Scheduler") -> _Conflicts:
         yield "prediction policy", f"not available to the policy {one.policy}; choose another prediction"
 
 
-def _beside_log(one: "Scheduler") -> _Conflicts:
+def _beside_log(one: Settings) -> _Conflicts:
     for name in OPTIONS:
         if one.order == LOG and name not in _WITH_LOG and _is_changed(one, name):
             yield f"{name} order", f"the recorded schedule (order log) is not planned; leave {name} out"
 
 
-def _backfills(one: "Scheduler") -> set[str]:
+def _backfills(one: Settings) -> set[str]:
     return {queue.backfill for queue in one.queues}
 
 
-def _of_machine(one: "Scheduler") -> _Conflicts:
+def _of_machine(one: Settings) -> _Conflicts:
     """Yield the options that counted processors, numbered ones, or nodes lack."""
     counts, backfills, moldable = "count" in one.allocations, _backfills(one), one.shapes != "requested"
     if counts and len(one.allocations) > 1:
@@ -109,7 +107,7 @@ def _of_machine(one: "Scheduler") -> _Conflicts:
         yield "preemption prediction", "jobs that run again are not predicted; choose another prediction"
 
 
-def _of_sharing(one: "Scheduler") -> _Conflicts:
+def _of_sharing(one: Settings) -> _Conflicts:
     """Yield the options that are not available where jobs share the resources of their nodes."""
     sharing, plans_little = not one.allocations.isdisjoint(SHARED_ALLOCATIONS), _backfills(one) <= {"none", "easy"}
     if one.shares and one.event_order != "batch":
@@ -127,7 +125,7 @@ def _of_sharing(one: "Scheduler") -> _Conflicts:
         )
 
 
-def _of_clusters(one: "Scheduler") -> _Conflicts:
+def _of_clusters(one: Settings) -> _Conflicts:
     """Yield the options that several clusters lack."""
     moldable = one.shapes != "requested"
     if one.clusters and one.unavailable:
@@ -141,7 +139,7 @@ def _of_clusters(one: "Scheduler") -> _Conflicts:
         yield "clusters dispatch", "a cluster's partition is for dispatch: partition"
 
 
-def _of_owners(one: "Scheduler") -> _Conflicts:
+def _of_owners(one: Settings) -> _Conflicts:
     """Yield the options of users and accounts, and of resources, that others rule out."""
     counts, backfills, moldable = "count" in one.allocations, _backfills(one), one.shapes != "requested"
     if any(queue.limits for queue in one.queues) and (one.shares or moldable or not backfills <= _SKIPPING):
@@ -171,7 +169,7 @@ def _of_owners(one: "Scheduler") -> _Conflicts:
         yield "feedback shapes", "user feedback needs the requested shapes; leave shapes out"
 
 
-def _of_shapes(one: "Scheduler") -> _Conflicts:
+def _of_shapes(one: Settings) -> _Conflicts:
     """Yield the options that are not available if shapes are chosen."""
     moldable = one.shapes != "requested"
     if one.shapes == "start" and "reservation-table" in _backfills(one):
@@ -188,7 +186,7 @@ def _of_shapes(one: "Scheduler") -> _Conflicts:
         yield "shapes prediction", "the run times of other shapes cannot be predicted; choose another prediction"
 
 
-def _without_effect(one: "Scheduler") -> _Conflicts:
+def _without_effect(one: Settings) -> _Conflicts:
     """Yield the options that no queue uses."""
     for name in _OF_CLUSTER:
         if one.clusters and _is_changed(one, name) and all(name in cluster for cluster in one.clusters):
@@ -216,7 +214,7 @@ def _without_effect(one: "Scheduler") -> _Conflicts:
         yield "dispatch clusters", "there are no clusters; give some, or leave it out"
 
 
-def _unused_by_orders(one: "Scheduler") -> _Conflicts:
+def _unused_by_orders(one: Settings) -> _Conflicts:
     """Yield the options of job ownership that no order uses."""
     if one.half_life is not None and _variables(one).isdisjoint(OF_USAGE):
         yield (
@@ -251,7 +249,7 @@ def _unused_by_orders(one: "Scheduler") -> _Conflicts:
         )
 
 
-def _unused_by_shapes(one: "Scheduler") -> _Conflicts:
+def _unused_by_shapes(one: Settings) -> _Conflicts:
     """Yield the options of shapes that are not used."""
     if _is_changed(one, "shape_choice") and one.shapes == "requested":
         yield (
@@ -269,7 +267,7 @@ _CHECKS = (
 )  # fmt: skip
 
 
-def _of_columns(one: "Scheduler") -> Iterator[tuple[tuple[str, ...], str, str]]:
+def _of_columns(one: Settings) -> Iterator[tuple[tuple[str, ...], str, str]]:
     """Yield the columns that a scheduler does not support, each with options and the reason."""
     if one.allocations != {"count"}:
         machine = (
@@ -296,22 +294,22 @@ def _of_columns(one: "Scheduler") -> Iterator[tuple[tuple[str, ...], str, str]]:
 # -- helpers
 
 
-def _is_changed(one: "Scheduler", name: str) -> bool:
+def _is_changed(one: Settings, name: str) -> bool:
     return bool(getattr(one, name) != OPTIONS[name].default)
 
 
-def _gives(one: "Scheduler", name: str) -> bool:
+def _gives(one: Settings, name: str) -> bool:
     """Return whether a cluster has an option of its own."""
     return any(name in cluster for cluster in one.clusters)
 
 
-def _is_useless(one: "Scheduler", name: str, uses: "Callable[[Queue], bool]") -> bool:
+def _is_useless(one: Settings, name: str, uses: "Callable[[Queue], bool]") -> bool:
     """Return whether an option of a queue is given for a queue that does not use it, or for none that does."""
     own = [queue for queue, cluster in zip(one.queues, one.clusters, strict=False) if name in cluster]
     return (_is_changed(one, name) and not any(map(uses, one.queues))) or not all(map(uses, own))
 
 
-def _variables(one: "Scheduler") -> set[str]:
+def _variables(one: Settings) -> set[str]:
     """Return the variables that the orders of a scheduler mention."""
     from swflow.scheduling.orders.keys import mentioned  # which imports NumPy
 

@@ -1,27 +1,19 @@
 """A scheduler: the validated options of a policy."""
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from datetime import date
-from functools import cached_property
 from typing import Any
 
 from swflow.errors import SwflowError, UnsupportedError, require_known
 from swflow.scheduling.option_checks import checked
-from swflow.scheduling.options import (
-    CHOICES,
-    OPTIONS,
-    SCHEDULER_PARAMETERS,
-    SHARED_ALLOCATIONS,
-    Limits,
-    Options,
-    Unchecked,
-)
+from swflow.scheduling.options import CHOICES, OPTIONS, Unchecked
 from swflow.scheduling.orders.formula import check_penalty
 from swflow.scheduling.orders.vocabulary import LOG
 from swflow.scheduling.plugins.source import is_own, own_digest
 from swflow.scheduling.refusals import refusals
+from swflow.scheduling.settings import Settings
 
 __all__ = ["CHOICES", "LOG", "Scheduler"]
 
@@ -30,19 +22,7 @@ OWN_CODE = "own_code"
 
 
 @dataclass(frozen=True)
-class Queue:
-    """The options of one machine's queue, as those of `Scheduler`."""
-
-    order: str | Callable[..., float]
-    backfill: str
-    reservations: int
-    backfill_order: str | Callable[..., float] | None
-    allocation: str
-    limits: Limits | None
-
-
-@dataclass(frozen=True)
-class Scheduler(Options):
+class Scheduler(Settings):
     """
     The policy of a machine, or of several clusters.
 
@@ -69,49 +49,6 @@ class Scheduler(Options):
         check_penalty(self.penalty)
         for refusal in refusals(self):
             raise UnsupportedError(refusal.error)
-
-    @property
-    def shares(self) -> bool:
-        """Whether the engine considers the resources that the processes of a node share."""
-        return self.runtime == "shared" or not self.allocations.isdisjoint(SHARED_ALLOCATIONS)
-
-    @property
-    def allocations(self) -> frozenset[str]:
-        """The allocations of all machines."""
-        return frozenset(queue.allocation for queue in self.queues)
-
-    @property
-    def orders(self) -> list[str | Callable[..., float]]:
-        """The orders and backfill orders of all machines."""
-        both = (order for queue in self.queues for order in (queue.order, queue.backfill_order))
-        return [order for order in both if order is not None]
-
-    @property
-    def cycles(self) -> dict[str, float]:
-        """The parameters of backfill slurm, with Slurm's defaults."""
-        return {name: one.default for name, one in SCHEDULER_PARAMETERS.items()} | dict(self.scheduler_parameters or {})
-
-    @property
-    def is_slurm(self) -> bool:
-        """Whether Slurm's engine makes the schedule."""
-        return any(queue.backfill == "slurm" for queue in self.queues)
-
-    @property
-    def end_delay(self) -> float:
-        """Seconds from the end of a job until the scheduler has its processors; 0 unless a queue is Slurm's."""
-        return self.cycles["end_delay"] if self.is_slurm else 0.0
-
-    @cached_property
-    def queues(self) -> tuple[Queue, ...]:
-        """The queue of the machine, or of each cluster, with the options that it does not override."""
-        own: list[dict[str, Any]] = [dict(cluster) for cluster in self.clusters] or [{}]
-        for cluster in own:
-            if "order" in cluster:
-                cluster.setdefault("backfill_order", None)
-        return tuple(
-            Queue(**{option.name: cluster.get(option.name, getattr(self, option.name)) for option in fields(Queue)})
-            for cluster in own
-        )
 
     @classmethod
     def of(cls, name: str, options: Unchecked) -> "Scheduler":

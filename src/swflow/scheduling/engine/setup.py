@@ -8,7 +8,7 @@ from swflow.scheduling.initial_state import Given, Ranks, new_state, shared_arra
 from swflow.scheduling.machine.counted import counted_processors
 from swflow.scheduling.machine.numbered import Numbered, new_numbered
 from swflow.scheduling.problem import Machine, Problem, Window
-from swflow.scheduling.scheduler import Queue
+from swflow.scheduling.settings import Queue
 from swflow.scheduling.state.choices import Allocation, Backfill
 from swflow.scheduling.state.layout import CONSERVATIVE, EASY, NONE, OTHER, State
 
