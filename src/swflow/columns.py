@@ -1,5 +1,7 @@
 """Convert columns of texts or numbers with ranges; a value that is invalid becomes null."""
 
+from collections.abc import Callable
+
 import polars as pl
 
 from swflow.values import LONGEST_TIME, MOST_UNITS
@@ -28,6 +30,27 @@ def numbers(column: pl.Expr, most: float = LONGEST_TIME) -> pl.Expr:
     """Return a column of texts or numbers as floats; null for others, and unless they are within ±``most``."""
     found = column.cast(pl.Float64, strict=False)
     return pl.when(found.is_between(-most, most)).then(found)
+
+
+def once_each(column: pl.Expr, convert: Callable[[pl.Expr], pl.Expr]) -> pl.Expr:
+    """
+    Return a column of texts converted to floats, with each distinct text converted once.
+
+    Columns of accounting repeat few durations and amounts, whose notations are expensive to recognize.
+
+    Examples
+    --------
+    >>> texts = pl.Series(["1.5", "2", None, "2"])
+    >>> texts.to_frame("t").select(once_each(pl.col("t"), lambda text: text.cast(pl.Float64))).to_series().to_list()
+    [1.5, 2.0, None, 2.0]
+    """
+
+    def converted(texts: pl.Series) -> pl.Series:
+        table = texts.alias("text").to_frame()
+        each = table.unique().with_columns(value=convert(pl.col("text")))
+        return table.join(each, on="text", how="left", nulls_equal=True, maintain_order="left")["value"]
+
+    return column.map_batches(converted, return_dtype=pl.Float64)
 
 
 def sum_of(parts: pl.Expr, most: int = MOST_UNITS) -> pl.Expr:

@@ -4,7 +4,7 @@ import re
 
 import polars as pl
 
-from swflow.columns import sum_of, whole_numbers
+from swflow.columns import once_each, sum_of, whole_numbers
 
 #: Every state in the manual pages of sacct and squeue, with its status in the Standard Workload Format: 1 completed,
 #: 0 failed, 5 cancelled; None if the job has not ended.
@@ -69,6 +69,10 @@ def seconds(text: pl.Expr, *, bare: float = 60.0) -> pl.Expr:
     >>> texts.to_frame("s").select(seconds(pl.col("s"))).to_series().to_list()
     [172800.0, 5400.0, 123.5, 129600.0, None, 95400.0, 5400.0]
     """
+    return once_each(text, lambda each: _seconds(each, bare))
+
+
+def _seconds(text: pl.Expr, bare: float) -> pl.Expr:
     parts = text.str.strip_chars().str.extract_groups(_DURATION)
     day, a, b, c, fraction = (parts.struct.field(str(place)).cast(pl.Float64) for place in range(1, 6))
     places = parts.struct.field("5").str.len_chars().fill_null(0).cast(pl.Float64)
@@ -103,6 +107,10 @@ def kilobytes(text: pl.Expr, *, unit: str) -> pl.Expr:
     >>> texts.to_frame("s").select(kilobytes(pl.col("s"), unit="M")).to_series().to_list()
     [4096000.0, 1572864.0, 12.0, 0.0, None, 2097152.0]
     """
+    return once_each(text, lambda each: _kilobytes(each, unit))
+
+
+def _kilobytes(text: pl.Expr, unit: str) -> pl.Expr:
     parts = text.str.strip_chars().str.extract_groups(_MEMORY)
     letter, ending = parts.struct.field("2").str.to_uppercase(), parts.struct.field("3").str.to_lowercase()
     is_bare = (letter == "") & (ending != "")  # bytes or words, whatever the unit is
