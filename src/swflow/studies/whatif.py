@@ -17,6 +17,7 @@ from swflow.jobs.table import Workload, sort_jobs
 from swflow.scheduling.eligibility import require_supported
 from swflow.scheduling.scheduler import LOG, Scheduler
 from swflow.studies.hardware import fitting, hardware_of, resources_of
+from swflow.studies.kept_runs import kept_run
 from swflow.studies.runs import Run, run
 from swflow.studies.variants import Variant
 from swflow.studies.why import why
@@ -199,7 +200,7 @@ def ask(
     for variant, (options, machine) in progress(list(zip(chosen, settings, strict=True))):
         changed = applied(workload, variant)
         scheduler = Scheduler.of(variant.scheduler, options)
-        result = run(changed, scheduler)
+        result = kept_run(changed, scheduler) if base is None else run(changed, scheduler)
         if reasons:
             divided[variant.name] = why(changed, scheduler, variant.name, outcomes=result.outcomes).total
         found = _Result.of(workload, variant, result, grouped)
@@ -300,7 +301,7 @@ def _likeness(
         options, machine = hardware_of(base, whole)
         jobs = whole.jobs.filter(pl.all_horizontal(*fitting(whole, options, machine)))
         changed = applied(replace(whole, jobs=with_known_predecessors(jobs)[0]), base)
-        simulated = run(changed, Scheduler.of(base.scheduler, options)).outcomes
+        simulated = kept_run(changed, Scheduler.of(base.scheduler, options)).outcomes
         recorded = run(changed, Scheduler.of(LOG, {"order": LOG})).outcomes
     parts = parts_of(changed.jobs, changed.header.names, recorded, simulated)
     return fidelity(recorded, simulated, changed.machine.processors), parts
