@@ -15,6 +15,7 @@ from swflow.scheduling.options import Unchecked
 from swflow.scheduling.orders.names import COLUMNS, Names, absent_in_words, named_in
 from swflow.scheduling.slurm.nodes import processors_on
 from swflow.studies.hardware import partitions_named
+from swflow.studies.preempted_runs import with_joined_runs
 from swflow.values import mapping
 from swflow.workload.clean import GUESSED
 
@@ -99,7 +100,8 @@ class SiteConfig:
         )
 
     def on_machine(self, workload: Workload) -> Workload:
-        """Return the workload on the machine of the config, whose size is then not a guess."""
+        """Return the workload on the machine of the config, whose size is then not a guess, with runs joined."""
+        workload = with_joined_runs(workload, self.options)
         groups = self.options.get("nodes") or ()
         if not groups:
             return workload
