@@ -343,15 +343,8 @@ def simulate(site: Site, jobs: Iterable[Job]) -> list[Record]:
 
 
 def waits(records: Sequence[Record]) -> dict[int, int]:
-    """Return the wait of each job: the last start, minus the submission and the time of preempted runs."""
-    lost: dict[int, int] = {}
-    found = {}
-    for one in records:
-        if one.state == "PREEMPTED":
-            lost[one.job.number] = lost.get(one.job.number, 0) + one.end - one.start
-        else:
-            found[one.job.number] = one.start - one.job.submit
-    return found
+    """Return the wait of each job, from its submission to its last start."""
+    return {one.job.number: one.start - one.job.submit for one in records if one.state != "PREEMPTED"}
 
 
 # -- schedules by hand

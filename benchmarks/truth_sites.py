@@ -18,7 +18,7 @@ from other_simulator import DAY, Job, Pool, Record, Site
 
 #: The time of second 0, and the time limits that users choose (hours).
 BEGAN = datetime(2024, 1, 1, tzinfo=UTC)
-LIMITS = (0.25, 0.5, 1, 2, 4, 8, 12, 24, 48)
+LIMITS = (0.25, 0.5, 1, 2, 4, 8, 12, 24)
 
 #: A change of a site and its jobs.
 Change = Callable[[Site, list[Job]], tuple[Site, list[Job]]]
@@ -33,7 +33,7 @@ class Stream(NamedTuple):
     sizes: Sequence[int]
     load: float
     users: int
-    spread: float = 1.4
+    spread: float = 1.2
 
 
 class Question(NamedTuple):
@@ -67,7 +67,7 @@ def draw(site: Site, streams: Sequence[Stream], count: int, weeks: float, seed: 
         units = site.pools[site.partitions[stream.partition]].units
         jobs: list[Job] = []
         while len(jobs) < count * stream.share:
-            user = f"u{min(int(rng.paretovariate(0.6)), stream.users)}{stream.qos[0]}"
+            user = f"u{min(int(rng.paretovariate(0.4)), stream.users)}{stream.qos[0]}"
             at = rng.uniform(0, weeks * 7) // 1 * DAY + DAY * rng.betavariate(3, 3)
             size, scale = rng.choice(stream.sizes), rng.lognormvariate(0, stream.spread)
             wish = rng.uniform(1.1, 6)
@@ -188,11 +188,11 @@ PriorityWeightQOS=2000
 AccountingStorageEnforce=associations,limits,qos
 NodeName=n[001-096] CPUs=16
 NodeName=f[01-16] CPUs=16
-PartitionName=batch Nodes=n[001-096] Default=YES OverSubscribe=EXCLUSIVE MaxTime=2-0
+PartitionName=batch Nodes=n[001-096] Default=YES OverSubscribe=EXCLUSIVE MaxTime=1-0
 PartitionName=express Nodes=n[001-096] OverSubscribe=EXCLUSIVE PriorityTier=10 MaxTime=4:00:00
-PartitionName=fat Nodes=f[01-16] OverSubscribe=EXCLUSIVE MaxTime=2-0
+PartitionName=fat Nodes=f[01-16] OverSubscribe=EXCLUSIVE MaxTime=1-0
 """
-_B_QOS = "Name|Priority|MaxTRESPU|MaxJobsPU|Preempt\nnormal|0|cpu=384||\nhigh|100||4|\n"
+_B_QOS = "Name|Priority|MaxTRESPU|MaxJobsPU|Preempt\nnormal|0|cpu=512||\nhigh|100||4|\n"
 
 
 def limited(count: int, weeks: float, seed: int) -> Case:
@@ -200,13 +200,13 @@ def limited(count: int, weeks: float, seed: int) -> Case:
     site = Site(
         {"n": Pool(96), "f": Pool(16)}, {"batch": "n", "express": "n", "fat": "f"}, "slurm", latency=4,
         tiers={"express": 10}, weights={"age": 1000, "size": 500, "qos": 2000}, max_age=2 * DAY,
-        qos={"normal": 0, "high": 100}, limits={"normal": {"units": 24}, "high": {"jobs": 4}},
+        qos={"normal": 0, "high": 100}, limits={"normal": {"units": 32}, "high": {"jobs": 4}},
     )  # fmt: skip
     streams = (
-        Stream("batch", "normal", 0.55, (1, 1, 2, 4, 8, 16, 24), 0.5, 30),
+        Stream("batch", "normal", 0.55, (1, 1, 2, 2, 4, 8, 16), 0.45, 30),
         Stream("batch", "high", 0.12, (1, 2, 4, 8, 32), 0.1, 8),
         Stream("express", "normal", 0.18, (1, 2, 4), 0.04, 30, 0.8),
-        Stream("fat", "normal", 0.15, (1, 1, 2, 4), 0.5, 20),
+        Stream("fat", "normal", 0.15, (1, 1, 2, 4), 0.45, 20),
     )
     free = {"normal": {}, "high": {"jobs": 4}}
     weights = {"age": 1000, "size": 20_000, "qos": 2000}
@@ -216,9 +216,9 @@ def limited(count: int, weeks: float, seed: int) -> Case:
         Question("no limit of CPUs a user", (
             "--scheduler", "site", "--scheduler", "site-free: {limits: {qos: {normal: {user_processors: null}}}}",
         ), on_site(limits=free)),
-        Question("CPUs a user at most 192", (
-            "--scheduler", "site", "--scheduler", "site-half: {limits: {qos: {normal: {user_processors: 192}}}}",
-        ), on_site(limits={"normal": {"units": 12}, "high": {"jobs": 4}})),
+        Question("CPUs a user at most 256", (
+            "--scheduler", "site", "--scheduler", "site-half: {limits: {qos: {normal: {user_processors: 256}}}}",
+        ), on_site(limits={"normal": {"units": 16}, "high": {"jobs": 4}})),
         Question("weight of sizes × 40", (
             "--scheduler", "site", "--scheduler", "site-size: {priority: {size: 20000}}",
         ), on_site(weights=weights)),
@@ -245,8 +245,8 @@ PreemptMode=REQUEUE
 AccountingStorageEnforce=associations,limits,qos
 NodeName=c[01-64] CPUs=32
 NodeName=g[01-12] CPUs=32 Gres=gpu:a100:4
-PartitionName=cpu Nodes=c[01-64] Default=YES OverSubscribe=EXCLUSIVE MaxTime=2-0
-PartitionName=gpu Nodes=g[01-12] MaxTime=2-0
+PartitionName=cpu Nodes=c[01-64] Default=YES OverSubscribe=EXCLUSIVE MaxTime=1-0
+PartitionName=gpu Nodes=g[01-12] MaxTime=1-0
 """
 _C_QOS = "Name|Priority|MaxTRESPU|MaxJobsPU|Preempt|PreemptMode\nnormal|100|||free|cluster\nfree|0||||cluster\n"
 
@@ -258,7 +258,7 @@ def preempting(count: int, weeks: float, seed: int) -> Case:
         weights={"age": 1000, "qos": 10_000}, qos={"normal": 100, "free": 0}, preempts={"normal": ["free"]},
     )  # fmt: skip
     streams = (
-        Stream("cpu", "normal", 0.4, (1, 1, 2, 4, 8, 16, 24), 0.5, 25),
+        Stream("cpu", "normal", 0.4, (1, 1, 2, 2, 4, 8, 16), 0.45, 25),
         Stream("cpu", "free", 0.2, (1, 2, 4), 0.18, 6, 1.0),
         Stream("gpu", "normal", 0.4, (1, 1, 1, 2, 4), 0.66, 20),
     )
@@ -284,7 +284,7 @@ CASES: dict[str, Callable[[int, float, int], Case]] = {"A": textbook, "B": limit
 
 
 def write_files(case: Case, records: Sequence[Record], folder: Path) -> None:
-    """Write ``sacct.txt``, and if the site has Slurm, ``slurm.conf`` and ``qos.txt``."""
+    """Write ``sacct.txt``, and if the site has Slurm, ``conf/slurm.conf`` and what Slurm's commands print."""
     lines = [
         "JobID|User|Account|Partition|QOS|State|Submit|Eligible|Start|End|Elapsed|Timelimit|ReqCPUS|AllocCPUS|NNodes|"
         "ReqTRES|AllocTRES"
@@ -304,8 +304,34 @@ def write_files(case: Case, records: Sequence[Record], folder: Path) -> None:
         ]))  # fmt: skip
     (folder / "sacct.txt").write_text("\n".join(lines) + "\n")
     if case.conf:
-        (folder / "slurm.conf").write_text(case.conf)
+        (folder / "conf").mkdir(exist_ok=True)
+        (folder / "conf" / "slurm.conf").write_text(case.conf)
         (folder / "qos.txt").write_text(case.qos)
+        (folder / "assoc.txt").write_text(_associations({job.user for job in case.jobs}))
+        (folder / "nodes.txt").write_text(_nodes(case))
+
+
+def _associations(users: set[str]) -> str:
+    """Return what ``sacctmgr show assoc -P`` prints for users of one account, without limits."""
+    head = "Account|ParentName|User|Share|MaxJobs|GrpJobs|GrpTRES|GrpTRESRunMins\n"
+    rows = ["root|||1||||", "root||root|1||||", "lab|root||1||||", *(f"lab||{user}|1||||" for user in sorted(users))]
+    return head + "\n".join(rows) + "\n"
+
+
+def _nodes(case: Case) -> str:
+    """Return what ``scontrol show node`` prints."""
+    blocks = []
+    for name, pool in case.site.pools.items():
+        partitions = ",".join(one for one, of in case.site.partitions.items() if of == name)
+        for number in range(1, pool.units // (pool.share or 1) + 1):
+            blocks.append(
+                f"NodeName={name}{number:0{3 if name == 'n' else 2}} Arch=x86_64 CoresPerSocket={case.cpus // 2}\n"
+                f"   CPUAlloc=0 CPUEfctv={case.cpus} CPUTot={case.cpus} CPULoad=0.01\n"
+                f"   Gres={f'gpu:a100:{pool.share}' if pool.share else '(null)'}\n"
+                f"   RealMemory=192000 AllocMem=0 Sockets=2 Boards=1\n   State=IDLE Weight=1\n"
+                f"   Partitions={partitions}\n"
+            )
+    return "\n".join(blocks)
 
 
 def _stamp(seconds: int) -> str:

@@ -96,7 +96,8 @@ def answers(case: Case, folder: Path, first: int | None = None) -> Iterator[Outc
     write_files(case, records, folder)  # type: ignore[arg-type]
     settings = list(case.settings)
     if case.conf:
-        call(folder, "import", "site", "slurm.conf", "--qos", "qos.txt", "-o", "site.yaml")
+        tables = ("--qos", "qos.txt", "--associations", "assoc.txt", "--nodes", "nodes.txt")
+        call(folder, "import", "site", "conf/slurm.conf", *tables, "-o", "site.yaml")
         settings = ["--config", "site.yaml"]
     call(folder, "import", "sacct", "sacct.txt", "-o", "my.parquet", *case.settings)
     for question in case.questions[:first]:

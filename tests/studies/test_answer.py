@@ -433,6 +433,23 @@ def test_notes_of_the_import_are_about_the_jobs_of_the_whole_log():
     assert "reservations" not in words["model"] and "GPUs" not in words["model"]
 
 
+def test_limits_of_users_in_each_partition_alone_are_named():
+    jobs = pl.DataFrame({
+        "job_id": [1, 2], "submit_time": [0.0, 1.0], "run_time": [9.0, 8.0], "processors": [1, 1],
+        "estimate": [9.0, 9.0], "partition_id": [1, 2], "user_id": [1, 1],
+    })  # fmt: skip
+    log = Workload(jobs, Machine.of(2), "log", header={"Partition": ["1 cpu", "2 gpu"]})
+    site = {"backfill": "easy", "dispatch": "partition", "clusters": [
+        {"partition": "cpu", "processors": 1}, {"partition": "gpu", "processors": 1},
+    ]}  # fmt: skip
+    limited = site | {"limits": {"user": {"jobs": 1}}}
+    one = {"backfill": "easy", "limits": {"user": {"jobs": 1}}}
+    for schedulers, names in (({"site": site, "few": limited}, "few"), ({"site": site, "one": one}, "")):
+        chosen = variants(schedulers)
+        found = " ".join(caveats(Question(SiteModel.of(log), chosen, ask(log, chosen))))
+        assert (f"limits of users, groups and QOS hold in each partition alone under {names}," in found) == bool(names)
+
+
 @pytest.mark.slow
 def test_constraints_are_not_simulated_without_nodes():
     jobs = pl.DataFrame({

@@ -48,6 +48,12 @@ def left_out_in_words(question: Question) -> list[str]:
     found = []
     if len(partitions) > 1 and pooled:
         found.append(f"{len(partitions)} partitions are simulated as one pool under {', '.join(pooled)}")
+    apart = [name for name, options in schedulers.items() if _limits_each_cluster(options)]
+    if apart:
+        found.append(
+            f"limits of users, groups and QOS hold in each partition alone under {', '.join(apart)}, so that the jobs "
+            "of one user in several partitions can exceed them together"
+        )
     is_shared = any(
         "partition" in (options.get("limits") or {}) and not options.get("nodes") for options in schedulers.values()
     )
@@ -94,6 +100,13 @@ def left_out_in_words(question: Question) -> list[str]:
             f"under {', '.join(unweighed)}"
         )
     return found
+
+
+def _limits_each_cluster(options: Unchecked) -> bool:
+    """Return whether limits of the same users hold in each of several clusters."""
+    return len(options.get("clusters") or ()) > 1 and not {"user", "group", "qos"}.isdisjoint(
+        options.get("limits") or {}
+    )
 
 
 def _notes(workload: Workload) -> tuple[dict[str, int], int]:
@@ -205,7 +218,8 @@ def next_steps(question: Question) -> list[str]:
     if is_pooled or (doubtful and dropped):
         steps.append(f"Simulate the site with {dropped or 'its partitions'}: swflow whatif {log} --scheduler {SITE}")
     elif doubtful and site.config is not None:
-        steps.append(f"Fit what no file of the site states: swflow calibrate {log} -o fitted.yaml")
+        command = shlex.join(["swflow", "calibrate", question.log, "--config", str(site.config), "-o", "fitted.yaml"])
+        steps.append(f"Fit what no file of the site states: {command}")
     elif doubtful and not _weighs_queues(base.options) and site.priorities:
         steps.append(
             f"Test whether priorities of queues or QOS explain the difference to the record: swflow whatif {log} "
