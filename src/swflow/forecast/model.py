@@ -126,7 +126,13 @@ def kaplan_meier(
     (1.0, 20.0)
     """
     order = np.lexsort((~known, value))
-    value, known, weight = value[order], known[order], weight[order]
+    return _of_sorted(value[order], known[order], weight[order], level, top, bottom)
+
+
+def _of_sorted(
+    value: np.ndarray, known: np.ndarray, weight: np.ndarray, level: float, top: float = 0.0, bottom: float = 0.0
+) -> float:
+    """Return the quantile of `kaplan_meier` of values in ascending order, the known ones of equal values first."""
     at_risk = np.cumsum(weight[::-1])[::-1] + top
     with np.errstate(invalid="ignore", divide="ignore"):
         survival = np.cumprod(np.where(known & (weight > 0), 1 - weight / at_risk, 1.0))
@@ -163,7 +169,12 @@ class Calibrator:
         self.bounds = thirds(cases.size) if bounds is None else bounds
         self.group = groups_of(cases.partition.tolist(), cases.size, cases.waited, self.bounds)
         wider = {name: wider_groups(name) for name in dict.fromkeys(self.group)}
-        self.levels = np.array([wider[name] for name in self.group], object).reshape(-1, 3)
+        self._numbers: dict[str, int] = {}
+        for names in wider.values():
+            for name in names:
+                self._numbers.setdefault(name, len(self._numbers))
+        numbers = {name: [self._numbers[one] for one in names] for name, names in wider.items()}
+        self._levels = np.array([numbers[name] for name in self.group], np.int64).reshape(-1, 3)
         self.tails = [TAIL, TAIL]  # the share of misses that each end aims at
         self._open = np.zeros(cases.asked.size, bool)  # issued forecasts of which hit or miss is not known yet
         self._seen = 0  # issued forecasts of which it is known
@@ -224,15 +235,21 @@ class Calibrator:
         value, started = cases.known(now)
         weight = np.where(cases.gone(now), 0.0, 0.5 ** ((now - cases.asked) / (HALF_LIFE * DAY)))
         day = ((now - cases.asked) // DAY).astype(int)
-        raw, levels = self.raw[window], self.levels[window]
+        raw, levels = self.raw[window], self._levels[window]
 
         def of_rows(rows: np.ndarray) -> np.ndarray:
             of_day = np.maximum(np.bincount(day[rows], weight[rows]), 1e-12)  # all of a day can be cancelled
             return weight[rows] * np.minimum(DAY_WEIGHT / of_day[day[rows]], 1.0)
 
+        residuals = [value - raw[:, 0], value - raw[:, 2]]
+        orders = [np.lexsort((~started, one)) for one in residuals]
+        (low, low_known), (high, high_known) = (
+            (one[order], started[order]) for one, order in zip(residuals, orders, strict=True)
+        )
+
         def ends(counted: np.ndarray) -> tuple[float, float]:
-            down = kaplan_meier(value - raw[:, 0], started, counted, self.tails[0], bottom=1.0)
-            up = kaplan_meier(value - raw[:, 2], started, counted, 1 - self.tails[1], top=1.0)
+            down = _of_sorted(low, low_known, counted[orders[0]], self.tails[0], bottom=1.0)
+            up = _of_sorted(high, high_known, counted[orders[1]], 1 - self.tails[1], top=1.0)
             if math.isinf(down):  # too few cases, or none of the jobs that wait longest has started
                 down = -_UNKNOWN if down < 0 else 0.0
             return down, up if math.isfinite(up) else _UNKNOWN
@@ -242,7 +259,7 @@ class Calibrator:
         for name in groups:
             counted, rest, share = np.zeros_like(weight), np.ones(weight.size, bool), 1.0
             for level, wider in enumerate(wider_groups(name)):
-                members = (levels[:, level] == wider) | (not name)
+                members = (levels[:, level] == self._numbers.get(wider, -1)) | (not name)
                 rows, rest = rest & members, rest & ~members
                 counted[rows] = of_rows(rows)
                 if level:
