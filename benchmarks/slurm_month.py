@@ -1,7 +1,7 @@
 """
 Measure Slurm's two schedulers on a month of 100,000 jobs on 1,000 nodes of 32 CPUs; the goal is 60 s on one core.
 
-    python benchmarks/slurm_month.py [--load 0.95] [--jobs 100000] [--only NAME ...]
+    python benchmarks/slurm_month.py [--load 0.95] [--jobs 100000] [--nodes 1000] [--only NAME ...]
 
 The jobs are drawn: log-normal run times, estimates that are rounded up and mostly too long, submissions by day and in
 bursts of a user, and 300 users in 30 accounts; they need 1.85 GB of memory for a processor in the mean, of 4 GB. The
@@ -11,6 +11,7 @@ load is offered work over capacity; at 0.95 thousands of jobs wait.
 import argparse
 import resource
 import time
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -20,38 +21,43 @@ from swflow.jobs.table import Workload
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
 
-NODES, CPUS, MONTH = 1000, 32, 30 * 86_400
+CPUS, MONTH = 32, 30 * 86_400
 
 MULTIFACTOR = {
     "order": "slurm-multifactor",
     "priority": {"age": 1000, "max_age": 604_800, "fair_share": 10_000, "size": 1000, "calc_period": 300},
     "half_life": 604_800,
 }
-SCHEDULERS = {
-    "first come": {},
-    "multifactor": MULTIFACTOR,
-    "multifactor, limits": MULTIFACTOR | {"limits": {"user": {"jobs": 1000, "processors": 16_384}}},
-    "fair tree": MULTIFACTOR | {"priority": MULTIFACTOR["priority"] | {"fair_share_of": "fair-tree"}},
-    "multifactor, 20 jobs of a user": MULTIFACTOR | {"scheduler_parameters": {"bf_max_job_user": 20}},
-    "multifactor, limit of 100 jobs": MULTIFACTOR | {"limits": {"user": {"jobs": 100}}},
-    "first come, nodes": {"nodes": [{"count": NODES, "processors": CPUS}]},
-    "multifactor, nodes": MULTIFACTOR | {"nodes": [{"count": NODES, "processors": CPUS}]},
-    "multifactor, nodes, partitions": MULTIFACTOR | {
-        "nodes": [
-            {"count": 600, "processors": CPUS, "partition": [0, 1]}, {"count": 300, "processors": CPUS},
-            {"count": 100, "processors": CPUS, "partition": 2},
-        ],
-    },
-    "multifactor, nodes, memory": MULTIFACTOR | {
-        "nodes": [{"count": NODES, "processors": CPUS, "resources": {"memory": 4000 * CPUS}}],
-    },
-    "multifactor, nodes, limits": MULTIFACTOR | {
-        "nodes": [{"count": NODES, "processors": CPUS}], "limits": {"user": {"jobs": 100}}
-    },
-}  # fmt: skip
 
 
-def month(jobs: int, load: float) -> Workload:
+def schedulers(nodes: int) -> dict[str, dict[str, Any]]:
+    """Return the measured schedulers on some nodes."""
+    return {
+        "first come": {},
+        "multifactor": MULTIFACTOR,
+        "multifactor, limits": MULTIFACTOR | {"limits": {"user": {"jobs": 1000, "processors": 16_384}}},
+        "fair tree": MULTIFACTOR | {"priority": MULTIFACTOR["priority"] | {"fair_share_of": "fair-tree"}},
+        "multifactor, 20 jobs of a user": MULTIFACTOR | {"scheduler_parameters": {"bf_max_job_user": 20}},
+        "multifactor, limit of 100 jobs": MULTIFACTOR | {"limits": {"user": {"jobs": 100}}},
+        "first come, nodes": {"nodes": [{"count": nodes, "processors": CPUS}]},
+        "multifactor, nodes": MULTIFACTOR | {"nodes": [{"count": nodes, "processors": CPUS}]},
+        "multifactor, nodes, partitions": MULTIFACTOR | {
+            "nodes": [
+                {"count": nodes * 6 // 10, "processors": CPUS, "partition": [0, 1]},
+                {"count": nodes * 3 // 10, "processors": CPUS},
+                {"count": nodes // 10, "processors": CPUS, "partition": 2},
+            ],
+        },
+        "multifactor, nodes, memory": MULTIFACTOR | {
+            "nodes": [{"count": nodes, "processors": CPUS, "resources": {"memory": 4000 * CPUS}}],
+        },
+        "multifactor, nodes, limits": MULTIFACTOR | {
+            "nodes": [{"count": nodes, "processors": CPUS}], "limits": {"user": {"jobs": 100}}
+        },
+    }  # fmt: skip
+
+
+def month(jobs: int, load: float, nodes: int) -> Workload:
     """Draw the month."""
     rng = np.random.default_rng(1)
     bursts = rng.geometric(0.2, jobs // 2)  # with about 5 jobs each
@@ -63,7 +69,7 @@ def month(jobs: int, load: float) -> Workload:
     processors = rng.choice([1, 4, 16, 32, 64, 128, 256, 1024], jobs, p=[0.3, 0.15, 0.15, 0.2, 0.1, 0.06, 0.03, 0.01])
     run = rng.lognormal(7.0, 1.8, jobs).clip(5, 172_800)
     for _ in range(20):  # the longest run times are cut off
-        run = (run * load * NODES * CPUS * MONTH / (run * processors).sum()).clip(1, 172_800)
+        run = (run * load * nodes * CPUS * MONTH / (run * processors).sum()).clip(1, 172_800)
     run = np.round(run)
     estimate = np.minimum(np.ceil(run * rng.uniform(1, 8, jobs) / 1800) * 1800, 2 * 172_800)
     table = pl.DataFrame({
@@ -72,7 +78,7 @@ def month(jobs: int, load: float) -> Workload:
         "partition_id": np.where(processors > 256, 0, 1 + (users % 5 == 0)),
         "memory": processors * rng.choice([500, 1000, 2000, 4000, 8000], jobs, p=[0.3, 0.3, 0.2, 0.15, 0.05]),
     })  # fmt: skip
-    return Workload(table, Machine.of(NODES * CPUS), "month")
+    return Workload(table, Machine.of(nodes * CPUS), "month")
 
 
 def main() -> None:
@@ -80,10 +86,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--load", type=float, default=0.95)
     parser.add_argument("--jobs", type=int, default=100_000)
+    parser.add_argument("--nodes", type=int, default=1000, help="Nodes, a multiple of 10 from 40 on (default: 1,000).")
     parser.add_argument("--only", nargs="*", help="Names of the schedulers (default: all).")
     options = parser.parse_args()
-    workload, warm = month(options.jobs, options.load), month(100, options.load)
-    for name, values in SCHEDULERS.items():
+    workload, warm = (month(jobs, options.load, options.nodes) for jobs in (options.jobs, 100))
+    for name, values in schedulers(options.nodes).items():
         if options.only and name not in options.only:
             continue
         scheduler = Scheduler(backfill="slurm", **values)
