@@ -318,12 +318,12 @@ class Simulation:
         return any_started
 
     def _preempt(self, job: Job) -> bool:
-        """Requeue the latest jobs that a job preempts, if it then has room; return whether it has."""
+        """Requeue the smallest jobs that a job preempts, if it then has room; return whether it has."""
         others, pool = self.site.preempts.get(job.qos, ()), self._pool(job)
         running = [
             (start, one) for one, start, _ in self.started.values() if one.qos in others and self._pool(one) is pool
         ]
-        running.sort(key=lambda entry: (-entry[0], entry[1].number))
+        running.sort(key=lambda entry: (entry[1].units, entry[1].number))
         if pool.share or not others or pool.free[0] + sum(one.units for _, one in running) < job.units:
             return False
         for start, one in running:

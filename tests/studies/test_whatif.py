@@ -29,6 +29,18 @@ from swflow.studies.whatif import MEASURES, applied, ask
 WEEK = 604800.0
 
 
+def test_all_measures_of_the_base_stand_beside_the_recorded_ones():
+    """The second job of each week waits for 2 h in the log, and for 1 h in the simulation."""
+    one = workload()
+    log = replace(one, jobs=one.jobs.with_columns(wait_time=2 * pl.col("wait_time")))
+    chosen = variants({"easy": {"backfill": "easy"}})
+    (table, *_) = tables(Question(SiteModel(log), chosen, ask(log, chosen)))
+    cells = {row[0].partition(",")[0]: row[1:] for row in table.rows}
+    assert cells["mean wait"] == ["60.0", "30.0"] and cells["95th-percentile wait"] == ["120.0", "60.0"]
+    assert cells["mean bounded slowdown"] == ["2.0", "1.5"] and cells["AWRT"] == ["120.0", "90.0"]
+    assert all(recorded for recorded, _ in list(cells.values())[:-1])
+
+
 def workload(weeks: int = 8) -> Workload:
     """Return a log of 2 jobs per week on 4 processors; the second job waits 1 h for the first."""
     rows = [

@@ -114,14 +114,17 @@ def _other_measures(question: Question) -> Table:
 
 
 def _of_base(question: Question) -> Table:
-    rows, recorded = question.rows(question.base), question.recorded
+    """Return the measures of the recorded schedule and of the base."""
+    rows, recorded = question.rows(question.base), dict(question.answer.recorded)
+    recorded |= {} if question.recorded is None else {"mean_wait_time": question.recorded}
     lines = []
     for measure, row in rows.items():
-        unit = unit_of_measure(measure, row["value"], recorded if measure == "mean_wait_time" else None)
-        known = unit.number(recorded) if measure == "mean_wait_time" and recorded is not None else ""
-        lines.append([_label(measure, unit), known, unit.number(row["value"])])
-    lines.append(["utilization", "", share_of(rows["awrt"]["utilization"])])
-    lines.append(["processors", "", f"{rows['awrt']['processors']:,}"])
+        known = recorded.get(measure)
+        unit = unit_of_measure(measure, row["value"], known)
+        lines.append([_label(measure, unit), "" if known is None else unit.number(known), unit.number(row["value"])])
+    was, main = recorded.get("utilization"), rows["awrt"]
+    lines.append(["utilization", "" if was is None else share_of(was), share_of(main["utilization"])])
+    lines.append(["processors", "", f"{main['processors']:,}"])
     return Table(question.base.name, ["", "recorded", "simulated"], lines)
 
 

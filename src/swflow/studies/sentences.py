@@ -298,8 +298,8 @@ def options_in_words(options: Unchecked, defaults: Unchecked = _ALWAYS) -> str:
     'order fcfs, backfill slurm, 2 nodes of 4 processors and 2 gpus with ib for a+b'
     >>> options_in_words({"limits": {"partition": {"cpu": {"processors": 64}}, "user": {"jobs": 2}}})
     'order fcfs, backfill none, at most 64 processors in partition cpu, at most 2 jobs of each user'
-    >>> options_in_words({"priority": {"age": 7, "whole_points": True}, "preemption": {"qos": {"high": ["low", "free"]}}})
-    'order fcfs, backfill none, priority age 7 and whole_points on, preemption qos high low+free'
+    >>> options_in_words({"priority": {"whole_points": True}, "preemption": {"qos": {"high": ["low", "free"]}}})
+    'order fcfs, backfill none, priority whole_points on, preemption qos high low+free'
     """
     if options.get("order") == LOG:
         return "the recorded schedule"

@@ -112,7 +112,8 @@ class Answer:
     are variants and measures of means whose difference lies mostly in few weeks. ``groups`` has the mean waits of parts
     of the jobs, ``waiting`` the jobs that wait at all, by variant, and ``skipped`` the variants that cannot be
     simulated, with the reason. ``reasons`` has the mean of each part of the wait by variant, if it was asked for.
-    ``parts`` has the recorded and simulated mean waits of partitions and QOS under the base.
+    ``parts`` has the recorded and simulated mean waits of partitions and QOS under the base, and ``recorded`` the
+    metrics of the recorded schedule, if it is not the base.
     """
 
     table: pl.DataFrame
@@ -125,6 +126,7 @@ class Answer:
     trust: Trust = Trust.UNKNOWN
     reasons: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
     parts: Sequence[Part] = ()
+    recorded: Mapping[str, float | None] = field(default_factory=dict)
 
 
 def applied(workload: Workload, variant: Variant) -> Workload:
@@ -196,7 +198,7 @@ def ask(
     groups: list[pl.DataFrame] = []
     waiting: dict[str, Waiting] = {}
     divided: dict[str, Mapping[str, float | None]] = {}
-    likeness, trust, parts = None, Trust.UNKNOWN, list[Part]()
+    likeness, trust, parts, of_record = None, Trust.UNKNOWN, list[Part](), dict[str, float | None]()
     for variant, (options, machine) in progress(list(zip(chosen, settings, strict=True))):
         changed = applied(workload, variant)
         scheduler = Scheduler.of(variant.scheduler, options)
@@ -210,7 +212,8 @@ def ask(
             likeness, parts = _likeness(whole, variant, changed, result.outcomes, recorded)
             trust = Trust.RECORD if variant.options.get("order") == LOG else trust_of(likeness, parts)
             if recorded is not None:
-                groups.append(_compared(RECORDED, _Result.waits_of(recorded, grouped), base.groups))
+                of_record = recorded.metrics
+                groups.append(_compared(RECORDED, _Result.waits_of(recorded.outcomes, grouped), base.groups))
         groups.append(_compared(variant.name, found.groups, base.groups))
         waiting[variant.name] = _waiting(found.weekly, base.weekly)
         units = resources_of(options, machine)
@@ -236,7 +239,9 @@ def ask(
             })  # fmt: skip
     _correct(rows)
     table = pl.DataFrame(rows, COLUMNS, orient="row")
-    return Answer(table, likeness, left_out, tuple(uneven), pl.concat(groups), waiting, skipped, trust, divided, parts)
+    return Answer(
+        table, likeness, left_out, tuple(uneven), pl.concat(groups), waiting, skipped, trust, divided, parts, of_record
+    )
 
 
 def _correct(rows: Sequence[Row]) -> None:
@@ -278,16 +283,16 @@ class _Result:
         return waits.group_by("by", "name", maintain_order=True).agg(jobs=pl.len(), value=pl.col("wait_time").mean())
 
 
-def _recorded(workload: Workload, base: Variant) -> pl.DataFrame | None:
+def _recorded(workload: Workload, base: Variant) -> Run | None:
     """Return the recorded schedule of a log, or None if there is none, or if it is the base."""
     waits = workload.jobs["wait_time"] if "wait_time" in workload.jobs.columns else None
     if waits is None or waits.null_count() == len(waits) or base.options.get("order") == LOG:
         return None
-    return run(workload, Scheduler.of(LOG, {"order": LOG})).outcomes
+    return run(workload, Scheduler.of(LOG, {"order": LOG}))
 
 
 def _likeness(
-    whole: Workload, base: Variant, changed: Workload, simulated: pl.DataFrame, recorded: pl.DataFrame | None
+    whole: Workload, base: Variant, changed: Workload, simulated: pl.DataFrame, schedule: Run | None
 ) -> tuple[dict[str, float | None] | None, list[Part]]:
     """
     Return the similarity of the base to the recorded schedule, and the mean waits of partitions and QOS in both.
@@ -295,8 +300,9 @@ def _likeness(
     It is that of all jobs, if the base can run them: without the jobs that do not fit into a variant, the machine would
     have a lighter load than the recorded one.
     """
-    if recorded is None:
+    if schedule is None:
         return None, []
+    recorded = schedule.outcomes
     if changed.jobs.height < whole.jobs.height:
         options, machine = hardware_of(base, whole)
         jobs = whole.jobs.filter(pl.all_horizontal(*fitting(whole, options, machine)))
