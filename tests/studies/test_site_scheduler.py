@@ -63,9 +63,27 @@ def test_policies_are_applied_to_the_base():
         "site, backfill none, share group:physics=3",
     ]  # fmt: skip
     shared = schedulers["site, share group:physics=3"]
-    assert shared == {**OPTIONS, "order": "fair-share", "group_shares": {"physics": 3.0}}
+    assert shared == {**OPTIONS, "order": "group_usage / group_share", "group_shares": {"physics": 3.0}}
     multifactor = with_policies({"site": {"order": "slurm-multifactor"}}, share=["user:ada=2"])
     assert multifactor["site, share user:ada=2"]["order"] == "slurm-multifactor"
+
+
+@pytest.mark.parametrize("text", ["group:physics=3", "user:ada=2", "group:physics=3,user:ada=2"])
+@pytest.mark.parametrize("options", [
+    {}, {"order": "sjf"}, {"order": "fair-share"}, {"order": "slurm-multifactor"},
+    {"order": "slurm-multifactor", "priority": {"age": 1000}},
+    {"order": "slurm-multifactor", "priority": {"age": 1000, "fair_share": 10, "fair_share_of": "group"}},
+])  # fmt: skip
+def test_shares_of_groups_and_users_decide_under_every_order(options, text):
+    site = {"backfill": "easy", **options}
+    Scheduler.of("site", site)
+    shared = with_policies({"site": site}, share=[text])[f"site, share {text}"]
+    order = Scheduler.of("shared", shared).order
+    if order == options.get("order"):
+        kinds = {part.partition(":")[0] for part in text.split(",")}
+        assert kinds == {options.get("priority", {}).get("fair_share_of", "user")}
+    else:
+        assert ("group_share" in order) == ("group" in text)
 
 
 @pytest.mark.parametrize("text", ["user=512", "users:processors=512", "user:cpus=512", "user:processors=many", "512"])

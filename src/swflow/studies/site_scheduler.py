@@ -26,7 +26,7 @@ from swflow.log.site import (
 from swflow.scheduling.named import KNOWN, read_scheduler
 from swflow.scheduling.options import LIMITED, LIMITS, Limits, Unchecked
 from swflow.scheduling.orders.keys import mentioned
-from swflow.scheduling.orders.vocabulary import LOG, MULTIFACTOR, OF_ACCOUNTS, OF_TREE, OF_USAGE
+from swflow.scheduling.orders.vocabulary import LOG, MULTIFACTOR, OF_TREE, OF_USAGE
 from swflow.studies.site_config import SiteConfig
 from swflow.workload.clean import guess_of, is_as_recorded
 
@@ -273,23 +273,31 @@ def with_policies(
         changes: dict[str, Any] = {}
         for _, change in combination:
             changes = _deeply(changes, change)
-        has_shares = {"user_shares", "group_shares"} & changes.keys()
-        if has_shares and _uses_accounts(options) and "order" not in changes:
+        shared = [kind for kind in ("group", "user") if f"{kind}_shares" in changes]
+        if shared and _uses_accounts(options) and "order" not in changes:
             changes["accounts"] = _accounts_with(options["accounts"], changes)
-        elif has_shares and "order" not in changes and not _uses_shares(options):
-            changes["order"] = "fair-share"
+        elif "order" not in changes and not _shares_in(options).issuperset(shared):
+            changes["order"] = _BY_SHARES[tuple(shared)]
         if changes:
             name = ", ".join([first, *(text for text, _ in combination if text)])
             found[name] = merged(options, changes)
     return found
 
 
-def _uses_shares(options: Unchecked) -> bool:
-    """Return whether the order of a scheduler depends on the shares of users or groups."""
+#: The order by fair share of groups, users, or both.
+_BY_SHARES = {
+    ("group",): "group_usage / group_share",
+    ("user",): "fair-share",
+    ("group", "user"): "group_usage / group_share + user_usage / user_share",
+}
+
+
+def _shares_in(options: Unchecked) -> set[str]:
+    """Return whose shares the order of a scheduler depends on: those of users, of groups, or of both."""
     order, priority = options.get("order"), options.get("priority") or {}
     if order == MULTIFACTOR:
-        return not priority or "fair_share" in priority
-    return order == "fair-share" or (isinstance(order, str) and any(word in order for word in OF_ACCOUNTS))
+        return {priority.get("fair_share_of", "user")} if not priority or "fair_share" in priority else set()
+    return {kind for kind in ("group", "user") if f"{kind}_share" in mentioned(order or "fcfs")}
 
 
 def _uses_accounts(options: Unchecked) -> bool:
