@@ -258,9 +258,9 @@ def preempting(count: int, weeks: float, seed: int) -> Case:
         weights={"age": 1000, "qos": 10_000}, qos={"normal": 100, "free": 0}, preempts={"normal": ["free"]},
     )  # fmt: skip
     streams = (
-        Stream("cpu", "normal", 0.4, (1, 1, 2, 2, 4, 8, 16), 0.45, 25),
-        Stream("cpu", "free", 0.2, (1, 2, 4), 0.18, 6, 1.0),
-        Stream("gpu", "normal", 0.4, (1, 1, 1, 2, 4), 0.66, 20),
+        Stream("cpu", "normal", 0.4, (1, 1, 2, 2, 4, 8, 16), 0.42, 25),
+        Stream("cpu", "free", 0.2, (1, 2, 4), 0.1, 6, 1.0),
+        Stream("gpu", "normal", 0.4, (1, 1, 1, 2, 4), 0.62, 20),
     )
     questions = (
         Question("gpu +2 nodes", ("--nodes", "gpu=+2"), on_pool("g", 8)),
