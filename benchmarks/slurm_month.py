@@ -4,8 +4,9 @@ Measure Slurm's two schedulers on a month of 100,000 jobs on 1,000 nodes of 32 C
     python benchmarks/slurm_month.py [--load 0.95] [--jobs 100000] [--nodes 1000] [--only NAME ...]
 
 The jobs are drawn: log-normal run times, estimates that are rounded up and mostly too long, submissions by day and in
-bursts of a user, and 300 users in 30 accounts; they need 1.85 GB of memory for a processor in the mean, of 4 GB. The
-load is offered work over capacity; at 0.95 thousands of jobs wait.
+bursts of a user, and 300 users in 30 accounts, of which every tenth has a QOS whose jobs can be preempted; they need
+1.85 GB of memory for a processor in the mean, of 4 GB. The load is offered work over capacity; at 0.95 thousands of
+jobs wait.
 """
 
 import argparse
@@ -54,6 +55,9 @@ def schedulers(nodes: int) -> dict[str, dict[str, Any]]:
         "multifactor, nodes, limits": MULTIFACTOR | {
             "nodes": [{"count": nodes, "processors": CPUS}], "limits": {"user": {"jobs": 100}}
         },
+        "multifactor, nodes, preemption": MULTIFACTOR | {
+            "nodes": [{"count": nodes, "processors": CPUS}], "preemption": {"qos": {0: [1]}}
+        },
     }  # fmt: skip
 
 
@@ -75,6 +79,7 @@ def month(jobs: int, load: float, nodes: int) -> Workload:
     table = pl.DataFrame({
         "job_id": np.arange(1, jobs + 1), "submit_time": submit, "run_time": run, "estimate": estimate,
         "processors": processors, "user_id": users, "group_id": users % 30,
+        "queue_id": np.int64(users % 10 == 3),
         "partition_id": np.where(processors > 256, 0, 1 + (users % 5 == 0)),
         "memory": processors * rng.choice([500, 1000, 2000, 4000, 8000], jobs, p=[0.3, 0.3, 0.2, 0.15, 0.05]),
     })  # fmt: skip

@@ -46,9 +46,10 @@ BOUND = record("until", "free")
 #: can use by node, and the number of their ``hosts``, after the ``counted`` releases (-1: none is known), and a
 #: ``mark`` of each such count. In a cycle, the numbers of jobs that were taken from the queue and that were tested, the
 #: first that may start, and the last such one that is known to be within reach. The number of ``releases`` is -1 if
-#: they must be listed anew.
+#: they must be listed anew. The ``version`` counts changes of the running jobs.
 HEAD = record(
-    "", "releases running chosen slots spare largest ended counted fitting hosts mark taken passed hopeful reached"
+    "",
+    "version releases running chosen slots spare largest ended counted fitting hosts mark taken passed hopeful reached",
 )
 
 

@@ -75,6 +75,9 @@ def _start_jobs(state: SlurmState, now: float) -> None:
                 machine.search.closed[partition] = True
                 remove(machine.search.open, machine.members[partition])
                 free = total(machine.free, machine.search.open, machine.idle)
+                if in_both(machine.search.open, machine.search.open) == 0:
+                    timetable.waits = 1
+                    return  # no later job finds a node, not even by preemption
         timetable.waits = 1
 
 

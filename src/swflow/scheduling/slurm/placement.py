@@ -190,6 +190,7 @@ def _insert_end(state: SlurmState, item: int, part: int) -> None:
         place -= 1
     ends[place].time, ends[place].job, ends[place].part = end, item, part
     head.running += 1
+    head.version += 1
     head.releases = -1
 
 
@@ -201,6 +202,7 @@ def _remove_end(state: SlurmState, item: int) -> int:
         place += 1
     part = ends[place].part
     head.running -= 1
+    head.version += 1
     head.releases = -1
     for later in range(place, head.running):
         _copy(ends, later + 1, later)

@@ -14,8 +14,13 @@ CANDIDATE = record("", "job part nodes worth usable")
 
 #: The times of `Preempting`, the delay from a preemption until nodes are free, and the time until which nodes are
 #: released. The ``level`` of the jobs that are searched; the number of candidates; the numbers of preempted jobs that
-#: leave their nodes, and that will be queued again.
-PREEMPTING = record("exempt delay release_delay until", "level top candidates leaving away")
+#: leave their nodes, and that will be queued again. The candidates were ``listed`` at a time, for a class of jobs in a
+#: set of nodes and a version of the running jobs; the time is NaN if they must be listed anew. The number of this list,
+#: and of the one whose jobs are planned to be preempted, which are the first ``marked`` ones of `Preempted.planned`.
+PREEMPTING = record(
+    "exempt delay release_delay until listed_at",
+    "level top candidates leaving away listed kind nodes version number marked planned",
+)
 
 
 class Preempted(NamedTuple):
@@ -29,6 +34,7 @@ class Preempted(NamedTuple):
     requeues: np.ndarray
     candidates: np.ndarray  # the jobs that may be preempted for a job, in the order in which they are taken
     gone: np.ndarray  # whether each job is planned to be preempted
+    planned: np.ndarray  # these jobs
     again: np.ndarray  # the time before which no more jobs are preempted for each job
     submitted: np.ndarray  # the first submit time of each job that was queued again; NaN for other jobs
     preemptions: np.ndarray  # how often each job was preempted
@@ -48,7 +54,7 @@ def new_preempted(given: Preempting | None, jobs: int, nodes: int, release_delay
         given, jobs, nodes = Preempting(none, np.zeros((0, 0), np.bool_), none, none, none > 0, 0.0, 0.0), 0, 0
     head, words = np.zeros(1, PREEMPTING), (nodes + 63) >> 6
     head["exempt"], head["delay"], head["release_delay"] = given.exempt, given.delay, release_delay
-    head["until"], head["top"] = -np.inf, given.level.max(initial=0)
+    head["until"], head["top"], head["listed_at"] = -np.inf, given.level.max(initial=0), np.nan
     return Preempted(
         head=head,
         kind=given.kind,
@@ -58,6 +64,7 @@ def new_preempted(given: Preempting | None, jobs: int, nodes: int, release_delay
         requeues=given.requeues,
         candidates=np.zeros(jobs, CANDIDATE),
         gone=np.zeros(jobs, np.bool_),
+        planned=np.zeros(jobs, np.int64),
         again=np.full(jobs, -np.inf),
         submitted=np.full(jobs, np.nan),
         preemptions=np.zeros(jobs, np.int64),

@@ -50,9 +50,20 @@ def _next_level(state: SlurmState) -> bool:
 def _find_candidates(state: SlurmState, item: int, now: float) -> None:
     """Find the running jobs on nodes of a job's partition that it may preempt, in their order."""
     machine, preempted = state.machine, state.machine.preempted
-    preempted.head[0].candidates = 0
+    head, nodes = preempted.head[0], machine.partition[machine.allowed[item]]
+    head.candidates = 0
     if not _may_preempt(state):
         return
+    is_same = head.kind == preempted.kind[item] and head.nodes == nodes and head.version == machine.head[0].version
+    if not is_same or head.listed_at != now:
+        _list_candidates(state, item, now)
+        head.kind, head.nodes, head.version, head.listed_at = preempted.kind[item], nodes, machine.head[0].version, now
+    head.candidates = head.listed
+
+
+def _list_candidates(state: SlurmState, item: int, now: float) -> None:
+    """List the running jobs on nodes of a job's partition that it may preempt, in their order."""
+    machine, preempted = state.machine, state.machine.preempted
     members = machine.members[machine.partition[machine.allowed[item]]]
     may = preempted.may[preempted.kind[item]]
     found, size = preempted.candidates, 0
@@ -73,7 +84,8 @@ def _find_candidates(state: SlurmState, item: int, now: float) -> None:
         one = found[here]
         one.job, one.part, one.worth, one.nodes = job, part, worth, count
         size += 1
-    preempted.head[0].candidates = size
+    preempted.head[0].listed = size
+    preempted.head[0].number += 1
 
 
 def _is_before(worth: int, count: int, job: int, other: Any) -> bool:
@@ -152,6 +164,7 @@ def _choose_victims(state: SlurmState, item: int) -> int:
 def _reorder(machine: NodeState, taken: int) -> None:
     """Sort the candidates anew: the last one that was taken, then those before it by their chosen nodes."""
     found, size = machine.preempted.candidates, machine.preempted.head[0].candidates
+    machine.preempted.head[0].listed_at = np.nan
     for place in range(size):
         found[place].usable = _overlap(machine, found[place].part, machine.picked) if place < taken - 1 else 0
     found[taken - 1].usable = NO_JOB
@@ -259,7 +272,7 @@ def _would_start(state: SlurmState, item: int, clock: float, until: float) -> tu
     preempted.head[0].candidates = 0
     if free_for(state, item) < state.jobs[item].processors:
         _find_candidates(state, item, clock)
-    _set_gone(machine, True)
+        _plan_without_candidates(machine)
     _add_all(state, 1)
     start, free = planned_start(state, item, clock, until)
     if start <= clock:
@@ -268,16 +281,23 @@ def _would_start(state: SlurmState, item: int, clock: float, until: float) -> tu
         if in_both(machine.picked, preempted.released) > 0:
             start = clock + 1
     _add_all(state, -1)
-    _set_gone(machine, False)
     return start, free
 
 
-def _set_gone(machine: NodeState, is_gone: bool) -> None:
-    """Set whether the candidates are planned to be preempted, which changes what running jobs release."""
+def _plan_without_candidates(machine: NodeState) -> None:
+    """Note that the candidates alone are planned to be preempted, which changes what running jobs release."""
     preempted = machine.preempted
-    for place in range(preempted.head[0].candidates):
-        preempted.gone[preempted.candidates[place].job] = is_gone
+    head = preempted.head[0]
+    if head.candidates > 0 and head.planned == head.number:
+        return
+    if head.marked > 0 or head.candidates > 0:
         machine.head[0].releases = -1
+    for place in range(head.marked):
+        preempted.gone[preempted.planned[place]] = False
+    for place in range(head.candidates):
+        job = preempted.candidates[place].job
+        preempted.gone[job], preempted.planned[place] = True, job
+    head.marked, head.planned = head.candidates, head.number if head.candidates > 0 else 0
 
 
 def _start_or_reserve(state: SlurmState, item: int, now: float, clock: float, start: float) -> int:
