@@ -27,7 +27,7 @@ from swflow.scheduling.named import KNOWN
 from swflow.scheduling.scheduler import Scheduler
 from swflow.studies.answer import Question
 from swflow.studies.caveats import caveats, next_steps
-from swflow.studies.sentences import fidelity_in_words, options_in_words, variant_in_words
+from swflow.studies.sentences import fidelity_in_words, options_in_words, sentences, variant_in_words
 from swflow.studies.site_scheduler import SiteModel
 from swflow.studies.variants import variants
 from swflow.studies.whatif import COLUMNS, Answer, ask
@@ -446,8 +446,10 @@ def test_limits_of_users_in_each_partition_alone_are_named():
     one = {"backfill": "easy", "limits": {"user": {"jobs": 1}}}
     for schedulers, names in (({"site": site, "few": limited}, "few"), ({"site": site, "one": one}, "")):
         chosen = variants(schedulers)
-        found = " ".join(caveats(Question(SiteModel.of(log), chosen, ask(log, chosen))))
+        question = Question(SiteModel.of(log), chosen, ask(log, chosen))
+        found = " ".join(caveats(question))
         assert (f"limits of users, groups and QOS hold in each partition alone under {names}," in found) == bool(names)
+        assert ("together, they would bind more" in " ".join(sentences(question))) == bool(names)
 
 
 @pytest.mark.slow

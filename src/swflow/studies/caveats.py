@@ -48,7 +48,7 @@ def left_out_in_words(question: Question) -> list[str]:
     found = []
     if len(partitions) > 1 and pooled:
         found.append(f"{len(partitions)} partitions are simulated as one pool under {', '.join(pooled)}")
-    apart = [name for name, options in schedulers.items() if _limits_each_cluster(options)]
+    apart = [name for name, options in schedulers.items() if limits_each_cluster(options)]
     if apart:
         found.append(
             f"limits of users, groups and QOS hold in each partition alone under {', '.join(apart)}, so that the jobs "
@@ -102,7 +102,7 @@ def left_out_in_words(question: Question) -> list[str]:
     return found
 
 
-def _limits_each_cluster(options: Unchecked) -> bool:
+def limits_each_cluster(options: Unchecked) -> bool:
     """Return whether limits of the same users hold in each of several clusters."""
     return len(options.get("clusters") or ()) > 1 and not {"user", "group", "qos"}.isdisjoint(
         options.get("limits") or {}
