@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
 
 import polars as pl
 
@@ -216,32 +216,38 @@ def ask(
                 groups.append(_compared(RECORDED, _Result.waits_of(recorded.outcomes, grouped), base.groups))
         groups.append(_compared(variant.name, found.groups, base.groups))
         waiting[variant.name] = _waiting(found.weekly, base.weekly)
-        units = resources_of(options, machine)
+        fixed = {
+            "resources": ",".join(f"{name}={count}" for name, count in resources_of(options, machine).items()),
+            "processors": machine.processors, "trust": trust,
+        }  # fmt: skip
         for measure in MEASURES:
-            difference = difference_of(found.statistics[measure], base.statistics[measure])
-            low, high = difference.interval
-            # Draws of percentiles jump between values, so that their skewness shows nothing.
-            if difference.is_uneven and not measure.startswith("p95_"):
-                uneven.append((variant.name, measure))
-            rows.append({
-                "variant": variant.name, "scheduler": variant.scheduler, "processors": machine.processors,
-                "resources": ",".join(f"{name}={count}" for name, count in units.items()),
-                "estimates": variant.estimates_in_words, "arrivals": variant.arrivals,
-                "run_times": variant.run_times, "measure": measure, "jobs": result.outcomes.height,
-                "value": found.statistics[measure].value, "base": base.statistics[measure].value,
-                "difference": difference.value, "low": low, "high": high, "weeks": difference.blocks,
-                "freedom": None if low is None else difference.freedom,
-                "p": None if found is base else difference.p,
-                "verdict": BASE if found is base else without_saturated_winner(
-                    difference.verdict(), result.metrics.get("saturated"), base.saturated
-                ), "verdict_holm": BASE,
-                "utilization": result.metrics["utilization"], "trust": trust,
-            })  # fmt: skip
+            row, is_uneven = _row(variant, measure, result, found, base)
+            rows.append(cast(Row, row | fixed))
+            uneven += [(variant.name, measure)] if is_uneven else []
     _correct(rows)
     table = pl.DataFrame(rows, COLUMNS, orient="row")
     return Answer(
         table, likeness, left_out, tuple(uneven), pl.concat(groups), waiting, skipped, trust, divided, parts, of_record
     )
+
+
+def _row(variant: Variant, measure: str, result: Run, found: "_Result", base: "_Result") -> tuple[dict[str, Any], bool]:
+    """Return a row of a variant without what its machine is, and whether few weeks have most of the difference."""
+    difference = difference_of(found.statistics[measure], base.statistics[measure])
+    low, high = difference.interval
+    row = {
+        "variant": variant.name, "scheduler": variant.scheduler, "estimates": variant.estimates_in_words,
+        "arrivals": variant.arrivals, "run_times": variant.run_times, "measure": measure,
+        "jobs": result.outcomes.height, "value": found.statistics[measure].value,
+        "base": base.statistics[measure].value, "difference": difference.value, "low": low, "high": high,
+        "weeks": difference.blocks, "freedom": None if low is None else difference.freedom,
+        "p": None if found is base else difference.p,
+        "verdict": BASE if found is base else without_saturated_winner(
+            difference.verdict(), result.metrics.get("saturated"), base.saturated
+        ), "verdict_holm": BASE, "utilization": result.metrics["utilization"],
+    }  # fmt: skip
+    # Draws of percentiles jump between values, so that their skewness shows nothing.
+    return row, difference.is_uneven and not measure.startswith("p95_")
 
 
 def _correct(rows: Sequence[Row]) -> None:
