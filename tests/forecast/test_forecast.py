@@ -396,7 +396,7 @@ def test_a_forecast_in_words_and_files(log, capfd, tmp_path):
     assert call("forecast", log, *job, "--json") == 0  # from the cache
     again = json.loads(capfd.readouterr().out)
     assert again["rows"][0]["median"] == table["median"][0] and again["method"] in ("past", "simulation")
-    assert call("forecast", log, *job, "--method", "simulation", "--scheduler", "sjf-easy", "--json") == 0
+    assert call("forecast", log, *job, "--method", "simulation", "--scheduler", "sjf", "--json") == 0
     assert json.loads(capfd.readouterr().out)["method"] == "simulation"
 
 

@@ -14,6 +14,12 @@ CONFIG = {
 }  # fmt: skip
 
 
+#: The same studies, which ask for published values.
+ASKING = {**CONFIG, "studies": {
+    name: {**study, "figures": ["published", *study.get("figures", ())]} for name, study in CONFIG["studies"].items()
+}}  # fmt: skip
+
+
 def published(database, rows):
     """Put published values into a database."""
     with duckdb.connect(database) as connection:

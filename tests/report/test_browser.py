@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from helpers.forecasts import recorded_site
-from helpers.reports import CONFIG, published
+from helpers.reports import ASKING, published
 from helpers.runs import SCHEDULERS, write_workloads
 from swflow.database.load import load
 from swflow.figures import draw, write
@@ -61,7 +61,7 @@ def site(tmp_path_factory):
         ("A", "far", 1.0, "A", "easy", "mean_wait_time"), ("A", "none", 0.0, "A", "easy", "killed"),
         ("Z", "gone", 1.0, "Z", "easy", "mean_wait_time"),
     ])  # fmt: skip
-    config = json.loads(json.dumps(CONFIG))
+    config = json.loads(json.dumps(ASKING))
     config["studies"]["one"]["runs"][0]["schedulers"] = ["easy", "fcfs"]
     (folder / "config.yaml").write_text(json.dumps(config))
     files = [folder / f"figures/one/A-{kind}.json" for kind in ("heatmap", "difference", "bubbles")]

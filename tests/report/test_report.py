@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 import yaml
 
-from helpers.reports import CONFIG, published
+from helpers.reports import ASKING, CONFIG, published
 from helpers.runs import SCHEDULERS, write_workloads
 from swflow.database.load import load
 from swflow.errors import SwflowError
@@ -20,6 +20,7 @@ from swflow.files.query import query
 from swflow.files.tables import write_workload
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
+from swflow.papers import read_papers
 from swflow.report import CSV_TABLES, read_figures, write_report
 from swflow.report.tables import TABLES
 from swflow.scheduling.scheduler import Scheduler
@@ -37,6 +38,7 @@ def folder(tmp_path_factory):
         simulate_all(path, SCHEDULERS, folder / "runs" / path.stem)
     load([folder / "runs/A", folder / "runs/B"], folder / "d.duckdb")
     (folder / "config.yaml").write_text(yaml.safe_dump(CONFIG))
+    (folder / "asking.yaml").write_text(yaml.safe_dump(ASKING))
     write_report(folder / "d.duckdb", folder / "site", studies=folder / "config.yaml")
     return folder
 
@@ -181,7 +183,7 @@ def test_a_published_value_of_zero_is_shown(folder, tmp_path):
         ("A", "zero", 0.0, "A", "easy", "mean_wait_time"), ("A", "near", mean * 1.03, "A", "easy", "mean_wait_time"),
         ("A", "far", mean * 2, "A", "easy", "mean_wait_time"), ("Z", "gone", 1.0, "Z", "easy", "mean_wait_time"),
     ])  # fmt: skip
-    write_report(database, tmp_path / "site", studies=folder / "config.yaml")
+    write_report(database, tmp_path / "site", studies=folder / "asking.yaml")
     html = (tmp_path / "site/index.html").read_text()
     assert re.findall(r'aria-label="(0 within[^"]*)"', html) == [
         "0 within 1 %, 1 within 5 %, 0 within 10 %, 0 inside the draws, 0 another version of the log, "
@@ -195,10 +197,46 @@ def test_a_published_value_of_zero_is_shown(folder, tmp_path):
     assert {row[names.index("column")]: row[names.index("difference")] for row in table["rows"]}["zero"] > 0
     study = (tmp_path / "site/studies/waits.html").read_text()
     sections = re.findall(r"<h2>([^<]+)</h2>", study.partition("<main")[2])
-    assert sections[0] == "Published and computed values" and sections[-2:] == ["Runs of A", "Runs of B"]
+    assert sections[:2] == ["What the study asks and finds", "Published and computed values"]
+    assert sections[-2:] == ["Runs of A", "Runs of B"]
     assert study.count('<details class="fold">') == 2
     # The title is that of a paper's tables, so this comes first.
     assert ">Of 3 published values, 1 are reproduced within 5" in study.replace("\u00a0", " ")
+
+
+def test_published_values_are_shown_where_a_study_asks_for_them(folder, tmp_path):
+    """Any study on a log of a paper was presented as a reproduction of it, before its own answer."""
+    database = tmp_path / "d.duckdb"
+    database.write_bytes((folder / "d.duckdb").read_bytes())
+    published(database, [("A", "far", 1.0, "A", "easy", "mean_wait_time")])
+    titled = {**CONFIG, "studies": {**CONFIG["studies"], "one": {**CONFIG["studies"]["one"], "title": "Some 2001"}}}
+    (tmp_path / "titled.yaml").write_text(yaml.safe_dump(titled))
+    for config, asking in ((folder / "config.yaml", set()), (tmp_path / "titled.yaml", {"one"}),
+                           (folder / "asking.yaml", {"one", "waits"})):  # fmt: skip
+        site = tmp_path / config.stem
+        write_report(database, site, studies=config, draw=False)
+        pages = {name: (site / f"{name}.html").read_text() for name in ("index", "studies/one", "studies/waits")}
+        assert ("Papers</h2>" in pages["index"]) == bool(asking) == (site / "papers/some-2001.html").exists()
+        for name in ("one", "waits"):
+            shown = [
+                words in pages[f"studies/{name}"] for words in ("published value", "Published and computed values")
+            ]
+            assert shown == [name in asking] * 2
+
+
+def test_the_pages_begin_with_the_differences_that_studies_ask_for(folder, tmp_path):
+    pairs = {"waits": [(f"{log}/easy", f"{log}/fcfs") for log in "AB"], "one": []}
+    load([folder / "runs/A", folder / "runs/B"], tmp_path / "d.duckdb", asked=pairs)
+    write_report(tmp_path / "d.duckdb", tmp_path / "site", studies=folder / "config.yaml", draw=False)
+    index, study = ((tmp_path / f"site/{name}.html").read_text() for name in ("index", "studies/waits"))
+    sections = re.findall(r"<h2>([^<]+)</h2>", index.partition("<main")[2])
+    assert sections.index("All differences that the studies ask for") < sections.index("Schedulers on every workload")
+    assert "Compared: easy with fcfs (the base), on A and B." in study
+    texts = {row["s"] for block in blocks(index) for rows in block.get("datasets", {}).values() for row in rows
+             if "s" in row}  # fmt: skip
+    assert {"easy on A", "easy on B"} < texts and any("at least 8 weeks" in text for text in texts)
+    assert "<dt>A/easy, base A/fcfs</dt>" in study and "to decide: at least 8 weeks" in study
+    assert "Differences from the base" not in (tmp_path / "site/studies/one.html").read_text()
 
 
 @pytest.mark.parametrize("jobs", [1, 5])
@@ -227,7 +265,12 @@ def test_checks_and_coverage_are_shown(folder, tmp_path):
             "UPDATE coverage SET published = 9, compared = 7, within_1 = 3, within_5 = 4, within_10 = 5, open = 2, "
             "missing = 2 WHERE rowid = (SELECT min(rowid) FROM coverage)"
         )
-    write_report(database, tmp_path / "site")
+    with duckdb.connect(database, read_only=True) as connection:
+        ((paper,),) = connection.execute("SELECT paper FROM coverage WHERE compared = 7").fetchall()
+    title = f"{read_papers()[paper]['authors']}, again"
+    titled = {**CONFIG, "studies": {**CONFIG["studies"], "one": {**CONFIG["studies"]["one"], "title": title}}}
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(titled))
+    write_report(database, tmp_path / "site", studies=tmp_path / "config.yaml")
     html = (tmp_path / "site/index.html").read_text()
     assert (
         "Jobs end before they start." in html
@@ -271,10 +314,7 @@ def test_the_overview_is_silent_on_the_recorded_waits(tmp_path):
     load([tmp_path / "runs"], tmp_path / "d.duckdb")
     write_report(tmp_path / "d.duckdb", tmp_path / "site")
     html = (tmp_path / "site/index.html").read_text()
-    assert (
-        re.findall(r"<h2>([^<]+)</h2>", html.partition("<main")[2])[0]
-        == "Recorded and simulated schedules, and what-ifs"
-    )
+    assert "Recorded and simulated schedules, and what-ifs" in re.findall(r"<h2>([^<]+)</h2>", html)
     (table,) = (block for block in blocks(html) if block.get("name") == "recorded")
     with duckdb.connect(tmp_path / "d.duckdb", read_only=True) as connection:
         ((mean,),) = connection.execute("SELECT mean_wait_time FROM metrics WHERE scheduler = 'easy'").fetchall()
@@ -334,7 +374,7 @@ def test_a_paper_has_a_page_with_its_tables_and_claims(folder, tmp_path):
             "INSERT INTO claims (paper, section, claim, holds, logs, logs_held, other_logs, other_logs_held, sql) "
             "VALUES ('Some 2001', '1', 'Jobs wait.', 'does not hold', 2, 1, 1, 1, 'SELECT 1')"
         )
-    write_report(database, tmp_path / "site", studies=folder / "config.yaml")
+    write_report(database, tmp_path / "site", studies=folder / "asking.yaml")
     html = (tmp_path / "site/papers/some-2001.html").read_text()
     assert re.findall(r'<th scope="row" title="([^"]*)"', html) == ["late", "early"]  # the order of the paper
     assert re.findall(r'<th scope="col">(\w+)</th>', html) == ["b", "a"]

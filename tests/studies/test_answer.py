@@ -164,12 +164,12 @@ def test_partitions_that_share_nodes_are_limits_in_one_pool(accounting, capfd):
     assert "at most 128 processors in partition gpu, " in answer and "The partitions have" not in answer
     assert "3 partitions share nodes (their peaks add up to more than the machine)" in answer
     suggested = shlex.split(answer.partition("Ask a question: ")[2])[1:]
-    assert "site-sjf-easy" in suggested and call(*suggested, "--machine-processors", "600") == 0
+    assert "site-sjf" in suggested and call(*suggested, "--machine-processors", "600") == 0
     capfd.readouterr()
-    schedulers = ("--scheduler", "site", "--scheduler", "conservative", "--scheduler", "sjf-easy")
+    schedulers = ("--scheduler", "site", "--scheduler", "conservative", "--scheduler", "sjf")
     assert call("whatif", "sacct.txt", "--machine-processors", "600", *schedulers) == 0
     answer = said(capfd)
-    assert "site-sjf-easy does." in answer and "site-conservative" not in answer
+    assert "site-sjf does." in answer and "site-conservative" not in answer
 
 
 def gpu_site(tmp_path, gpus: int = 6):
@@ -269,11 +269,11 @@ def test_import_prints_partitions_with_their_limits_and_marks_guesses(accounting
 
 
 def test_the_page_is_complete(accounting):
-    options = ["--scheduler", "site", "--scheduler", "site-sjf-easy"]
+    options = ["--scheduler", "site", "--scheduler", "site-sjf"]
     for name in ("a.html", "b.html"):
         assert call("whatif", "sacct.txt", *options, "-o", name) == 0
     page = (accounting / "a.html").read_text()
-    for words in ("Under site, the simulated mean wait", "site-sjf-easy", "95th-percentile wait, h",
+    for words in ("Under site, the simulated mean wait", "site-sjf", "95th-percentile wait, h",
                   "<dt>95 % interval</dt>", "swflow", "order sjf, backfill easy", "Partition sizes"):  # fmt: skip
         assert words in page
     assert "<script" not in page and "http" not in page.replace("http-equiv", "")
@@ -552,7 +552,7 @@ def test_one_array_with_a_limit_stops_neither_fidelity_nor_a_new_project(account
     assert "site-conservative cannot be simulated: array: column array_limit: needs backfill none, easy or slurm" in err
     assert call("whatif", "array.txt") == 0
     suggested = shlex.split(said(capfd).partition("Ask a question: ")[2])[1:]
-    assert "site-sjf-easy" in suggested
+    assert "site-sjf" in suggested
     assert call("init", "demo", "--log", "array.txt") == 0
     config = yaml.safe_load(Path("demo/config/config.yaml").read_text())
     assert "conservative" not in config["schedulers"] and "sjbf" in config["schedulers"]

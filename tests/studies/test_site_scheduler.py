@@ -31,7 +31,7 @@ def model(**options) -> SiteModel:
         ("site-fair-share", {"order": "fair-share"}),
         ("site-conservative", {"backfill": "conservative"}),
         ("site-fcfs", {"backfill": "none"}),
-        ("site-easy-sjbf", {"backfill_order": "sjf"}),
+        ("site-sjbf", {"backfill_order": "sjf"}),
         ("site-capped: {limits: {user: {processors: 4}}}", {"limits": {"user": {"processors": 4}}}),
         ("site-plain: {backfill: none}", {"backfill": "none"}),
     ],

@@ -33,8 +33,8 @@ NamedSchedulers = Annotated[
     list[str] | None,
     Option(
         "--scheduler",
-        help="Simulate this scheduler: easy, fcfs, sjf …, 'name: {order: sjf, backfill: easy}' or NAME={JSON options}; "
-        "repeatable.",
+        help="Simulate this scheduler: fcfs, easy, conservative, sjbf, an order (sjf, wfp3, f1 …) with EASY "
+        "backfilling, ORDER-conservative, 'name: {order: sjf, backfill: easy}' or NAME={JSON options}; repeatable.",
     ),
 ]
 MachineSize = Annotated[

@@ -77,6 +77,7 @@ def figure(
     run: list[str] | None = None,
     split: list[str] | None = None,
     sweep: str | None = None,
+    study: list[str] | None = None,
     measure: list[str] | None = None,
     scale: str | None = None,
     since: Annotated[float | None, Option("--from")] = None,
@@ -98,6 +99,7 @@ def figure(
     arrivals, composition, offered-load: properties of a workload. published: published values and those of swflow.
     marginals, repetitions: distributions of run times and sizes, and how often run times repeat.
     sweep: metrics against the parameter of a sweep, with confidence intervals over the draws.
+    forest: the differences that studies ask for, with their intervals, and what would decide the open ones.
 
     Example: `swflow figure heatmap --log KTH-SP2 --split "wide=processors >= 32" -o kth.png`,
     `swflow figure sweep --log KTH-SP2 --sweep d-1024 --measure awrt -o kth-d.png`,
@@ -106,14 +108,15 @@ def figure(
     Options
     -------
     kind: The kind of figure: heatmap, bubbles, difference, reservation-table, moldable, marginals, repetitions,
-        timeline, waits, distributions, load-curve, arrivals, composition, offered-load, published or sweep.
+        timeline, waits, distributions, load-curve, arrivals, composition, offered-load, published, sweep or forest.
     output: Write the figure to this file: .pdf, .svg, .png, or .json (interactive); repeatable.
     log: Draw all runs of this log.
     run: Draw this run, WORKLOAD/SCHEDULER; repeatable, one column each.
     split: For heatmaps: also draw subsets of the jobs, by a column or NAME=CONDITION (see swflow select); repeatable.
     sweep: For sweep: the name of the sweep.
+    study: For forest: a study of the config (default: all); repeatable.
     measure: Draw only this metric of a sweep (default: awrt and awwt), or this row of heatmaps and differences:
-        slowdown, response_time or wait_time; repeatable.
+        slowdown, response_time or wait_time, and of a forest also awrt, bounded_slowdown or p95_wait_time; repeatable.
     scale: Scale of the value axis: log or linear (default: linear for sweeps, else log).
     since: Start of a reservation table, seconds from the start of the log (default: one day before --until).
     until: End of a reservation table, seconds from the start of the log (default: one day after --from, or the day with
@@ -130,6 +133,9 @@ def figure(
     options: dict[str, Any] = {"kind": kind, "log": log, "title": None if title == "none" else title, "how": how}
     if kind == "sweep":
         options |= {"sweep": sweep or "", "measures": measure or ("awrt", "awwt"), "scale": scale or "linear"}
+    elif kind == "forest":
+        del options["log"]
+        options |= {"studies": study or (), "measures": measure or ()}
     else:
         options |= {"runs": run or (), "split": split or (), "scale": scale or "log", "window": (since, until)}
         options["measures"] = measure or ()

@@ -190,8 +190,9 @@ def simulate(
     output: Write the outcomes to this file: .parquet, .csv, .swf or .swf.gz; with --scheduler to this folder; with
         --plan, or for several workloads, to a folder per workload in this folder.
     processors: The number of processors of the machine (default: that of the workload).
-    scheduler: Simulate this scheduler instead of the options: easy, fcfs, sjf …, 'name: {order: sjf, backfill: easy}'
-        or NAME={JSON options}; repeatable.
+    scheduler: Simulate this scheduler instead of the options: fcfs, easy, conservative, sjbf, an order (sjf, wfp3, f1
+        …) with EASY backfilling, ORDER-conservative, 'name: {order: sjf, backfill: easy}' or NAME={JSON options};
+        repeatable.
     plan: Simulate the runs of this JSON file instead: `schedulers` maps names to options, `runs` maps workloads to
         names (default: all schedulers).
     store: Keep the runs of --plan in this folder, too, and simulate only those that it does not have with the same

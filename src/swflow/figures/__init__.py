@@ -11,6 +11,7 @@ from typing import Any
 from swflow.analysis.heatmap import HEATMAP_MEASURES
 from swflow.errors import SwflowError, suggest
 from swflow.figures.differences import draw_difference
+from swflow.figures.forest import draw_forest
 from swflow.figures.heatmaps import draw_bubbles, draw_heatmap
 from swflow.figures.load_curve import draw_load_curve
 from swflow.figures.parts import Spec
@@ -93,6 +94,9 @@ FIGURES: dict[str, Figure] = {
 #: The kinds of figures.
 KINDS = tuple(FIGURES)
 
+#: Kinds that show other parts of a database than runs of a log, with functions of their own.
+OF_DATABASE: dict[str, Callable[..., Spec]] = {"sweep": draw_sweep, "forest": draw_forest}
+
 _ENDINGS = (".png", ".svg", ".pdf", ".json")
 
 #: Dots per inch of a PNG of a stated width.
@@ -158,7 +162,7 @@ def draw(
         If there is no such run, a condition or the window is invalid, or no run has numbered processors.
     """
     if kind not in FIGURES:
-        raise SwflowError(f"figure: unknown kind {kind!r}; use {', '.join(KINDS)}, sweep")
+        raise SwflowError(f"figure: unknown kind {kind!r}; use {', '.join([*KINDS, *OF_DATABASE])}")
     with connect(database) as connection:
         chosen = chosen_runs(connection, log, runs)
         title = title or ", ".join(sorted({log_of(run["workload"]) for run in chosen}))
@@ -227,19 +231,19 @@ def draw_files(
     """
     Draw a figure and write it to files: interactive as .json, else as a picture.
 
-    ``options`` has ``kind``, and the arguments of `draw`, or of `draw_sweep` for the kind ``sweep``.
+    ``options`` has ``kind``, and the arguments of `draw`, or of the functions of `OF_DATABASE`.
     """
     arguments = {name: value for name, value in options.items() if name not in ("kind", "how")}
     how = options.get("how") or Print()
-    is_sweep = options["kind"] == "sweep"
-    draws: Callable[..., Spec] = draw_sweep if is_sweep else partial(draw, options["kind"], how=how)
+    other = OF_DATABASE.get(options["kind"])
+    draws: Callable[..., Spec] = other or partial(draw, options["kind"], how=how)
     for path in paths:
         check_output(path)
 
     @cache
     def drawn(interactive: bool) -> Spec:
         spec = draws(database, interactive=interactive, **arguments)
-        return printed(spec, how) if is_sweep else spec
+        return printed(spec, how) if other else spec
 
     for path in map(Path, paths):
         write(drawn(path.suffix == ".json"), path, resolution=_PRINTED_RESOLUTION if how.width else None)

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, NamedTuple
 
-from swflow.analysis.intervals import FEWEST_WEEKS, of_interval
-from swflow.analysis.sample_size import blocks_needed
+from swflow.analysis.intervals import FEWEST_WEEKS
 from swflow.analysis.verdicts import (
     BETTER,
     CANNOT_TELL,
@@ -23,6 +22,7 @@ from swflow.report.plan import Study
 from swflow.report.units import duration, percent
 from swflow.scheduling.options import Unchecked
 from swflow.studies.asked import WORKLOAD, scheduler_pairs
+from swflow.studies.deciding import MOST_BLOCKS, blocks_to_decide
 from swflow.studies.wording import DIRECTIONS
 from swflow.studies.wording import listed as joined
 
@@ -33,8 +33,6 @@ Waits = Mapping[str, Mapping[str, Sequence[float]]]
 NOT_TESTED = "not tested"
 
 MOST_PAIRS = 3  # pairs with a separate sentence
-
-_MOST_BLOCKS = 1000  # weeks or replicates that would decide a comparison
 
 
 class Verdict(NamedTuple):
@@ -109,17 +107,10 @@ class Claim:
     @property
     def blocks_needed(self) -> int | None:
         """The weeks or replicates that decide a change as large as the observed one; None if unknown or too many."""
-        if (
-            self.word != NOT_DISTINGUISHABLE
-            or self.verdict is None
-            or not self.verdict.freedom
-            or self.interval is None
-        ):
+        found = self.verdict
+        if self.word != NOT_DISTINGUISHABLE or found is None:
             return None
-        found = of_interval(
-            self.verdict.difference, *self.interval, self.verdict.blocks, self.verdict.freedom, self.before
-        )
-        return blocks_needed(found, abs(found.center))
+        return blocks_to_decide(self.before, found.difference, found.low, found.high, found.blocks, found.freedom)
 
 
 #: The columns of the list of headlines.
@@ -162,8 +153,8 @@ class Headline(NamedTuple):
             return f"An interval needs at least {FEWEST_WEEKS} weeks." if too_few else ""
         blocks, claim = min(needed, key=lambda found: found[0])
         there, basis = (claim.verdict.blocks, claim.verdict.basis) if claim.verdict else (0, "weeks")
-        if blocks > _MOST_BLOCKS:
-            return f"More than {_MOST_BLOCKS:,} {basis} would be needed to show so small a difference."
+        if blocks > MOST_BLOCKS:
+            return f"More than {MOST_BLOCKS:,} {basis} would be needed to show so small a difference."
         blocks = max(blocks, there + 1)
         return (
             f"Showing a change of {_signed(claim.change or 0.0)} takes about {blocks:,} {basis}; there are {there:,}."

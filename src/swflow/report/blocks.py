@@ -10,13 +10,20 @@ from swflow.analysis.long_run import student
 from swflow.analysis.verdicts import CANNOT_TELL, EQUAL, NOT_DISTINGUISHABLE
 from swflow.figures.runs import short_names
 from swflow.names import log_of
+from swflow.report.answers import Headline
 from swflow.report.plan import Study
 from swflow.report.source import MATRIX_MEASURES, Source
 from swflow.report.tables import Block
 from swflow.report.units import shortened
+from swflow.studies.asked import WORKLOAD
+from swflow.studies.deciding import what_decides
+from swflow.studies.wording import listed
 
 #: The note of a matrix of runs.
 BEST = "The best value of a row is marked."
+
+#: The largest number of names in a sentence.
+MOST_NAMED = 6
 
 #: The largest number of runs in one matrix of comparisons.
 MOST_COMPARED = 12
@@ -60,6 +67,46 @@ def items(source: Source, studies: Iterable[Study], otherwise: str = "", authors
         text = " ".join(filter(None, few)) or found.record or otherwise
         items.append({"page": f"studies/{study.name}", "title": title[:1].upper() + title[1:], "text": text})
     return [{"kind": "answers", "items": items}] if items else []
+
+
+def question(source: Source, study: Study) -> str:
+    """Return what a study compares: its variants with their base, on which logs."""
+    claims = source.answers[study.name].claims
+    # The claims of a what-if name variants of one run.
+    pairs = list(dict.fromkeys((claim.variant, claim.base) for claim in claims if ": " not in claim.variant))
+    if not pairs:
+        return ""
+    parts = [tuple(run.rpartition("/") for run in pair) for pair in pairs]
+    by_workload = study.contrast == WORKLOAD
+    place = 0 if by_workload else 2
+    variants, bases = ([*dict.fromkeys(pair[side][place] for pair in parts)] for side in (0, 1))
+    where = [*dict.fromkeys(variant[2 - place] for variant, _ in parts)]
+    base = bases[0] if len(bases) == 1 else f"{len(bases)} bases"
+    text = f"Compared: {_few(variants)} with {base} (the base), {'under' if by_workload else 'on'} {_few(where)}."
+    if study.contrast and not by_workload:
+        text += f" The pairs differ in {study.contrast} only."
+    return text + " Differences are variant minus base; a smaller value is better."
+
+
+def _few(names: Sequence[str]) -> str:
+    """Return names as a list, or their number if there are many."""
+    return listed([*names]) if len(names) <= MOST_NAMED else f"{listed([*names[:3], f'{len(names) - 3} others'])}"
+
+
+def to_decide(found: Headline) -> list[Block]:
+    """Return a list of what would decide each undecided claim of an answer."""
+    items = []
+    for claim in found.claims:
+        verdict = claim.verdict
+        words = verdict and what_decides(claim.word, claim.blocks_needed, verdict.blocks, verdict.basis)
+        if words:
+            items.append(
+                (
+                    f"{claim.variant}, base {claim.base}",
+                    f"mean wait: {claim.word.partition(':')[0]}; to decide: {words}",
+                )
+            )
+    return [{"kind": "facts", "facts": items}] if items else []
 
 
 def matrix(metrics: Mapping[tuple[str, str], Mapping[str, Any]], order: Sequence[str] = ()) -> list[Block]:

@@ -13,7 +13,7 @@ from swflow.figures.forecasts import draw_forecast_on
 from swflow.figures.request import all_runs
 from swflow.figures.sweeps import draw_sweep_on
 from swflow.names import log_of, recipe_of
-from swflow.report.blocks import BEST, Page, Section, compared, counted, items, matrix
+from swflow.report.blocks import BEST, Page, Section, compared, counted, items, matrix, question, to_decide
 from swflow.report.papers import claims_block, definitions_block, legend, overview_item, table_blocks
 from swflow.report.plan import Study
 from swflow.report.source import Source, figure_block
@@ -55,7 +55,6 @@ def _overview(source: Source) -> Page:
         counted(runs, "run"),
         f"{jobs or 0:,} simulated jobs",
     ]
-    recorded = _recorded_section(source, Scope(), "recorded")
     of_papers = {paper: _studies_of(source, paper) for paper in source.papers}
     shown = {study.name for studies in of_papers.values() for study in studies}
     others = [study for study in source.plan.studies if study.name not in shown]
@@ -66,9 +65,9 @@ def _overview(source: Source) -> Page:
     answers = Section("What the studies found", note, items(source, decided, "Sweeps; see its page."))
     note = "What would decide each study, with a probability of 80 %; for other sizes, see `swflow power`."
     open_answers = Section("Undecided", note, items(source, undecided))
-    # The record and the what-ifs come first for operators; studies of papers have no what-if.
-    published = _published(source, of_papers)
-    recorded_first = bool(source.tables(["whatifs"], Scope())) or not published.blocks
+    note = "Each variant against the base of its study. Pages of studies show more measures."
+    differences = Section("All differences that the studies ask for", note, source.forest(source.plan.studies))
+    recorded = _recorded_section(source, Scope(), "recorded")
     known = {study.name for study in source.plan.studies}
     figures = [figure_block(spec) for spec in source.figures if spec["usermeta"].get("study") not in known]
     planned = [scheduler for study in source.plan.studies for scheduler in study.schedulers]
@@ -76,9 +75,12 @@ def _overview(source: Source) -> Page:
         "A row is a workload, a column a scheduler; the best value of a row is marked. Replicates: mean and "
         "Student's 95 % interval."
     )
-    first = [recorded, published, answers, open_answers]
     sections = [
-        *(first if recorded_first else [*first[1:], recorded]),
+        answers,
+        open_answers,
+        differences,
+        recorded,
+        _published(source, of_papers),
         Section("Schedulers on every workload", note, matrix(source.metrics, planned)),
         _plausible(source),
         Section("Omitted runs", blocks=source.tables(["left_out"], Scope())),
@@ -158,14 +160,9 @@ def _paper_page(source: Source, paper: str) -> Page:
 
 
 def _studies_of(source: Source, paper: str) -> list[Study]:
-    """Return the studies whose titles name a paper; if there is none, those with a compared value of it."""
+    """Return the studies whose titles name a paper; if there is none, those that ask for its published values."""
     titled = [study for study in source.plan.studies if source.about_papers[paper]["authors"] in study.title]
-    sql = "SELECT count(*) FROM reproduction WHERE paper = $a AND reason IS NULL AND {published}"
-    return titled or [
-        study
-        for study in source.plan.studies
-        if study.runs and source.rows(sql.format(**source.scope(study).conditions()), paper) != [(0,)]
-    ]
+    return titled or [study for study in source.plan.studies if paper in source.papers_of(study)]
 
 
 def _paper_figures(source: Source, about: Mapping[str, Any]) -> list[Block]:
@@ -202,6 +199,7 @@ def _study_page(source: Source, study: Study) -> Page:
     generic = _run_sections(source, study, "Show the figures of its runs" if has_own else "")
     names = ("metrics", "further_metrics", "comparisons", "replicates", "fairness", "schedulers")
     sections = [
+        Section("What the study asks and finds", question(source, study), source.forest([study]) + to_decide(found)),
         *papers,
         _recorded_section(source, scope),
         Section("Runs", BEST, matrix(metrics, study.schedulers)),
@@ -277,7 +275,7 @@ def _few(runs: Sequence[dict[str, str]]) -> list[dict[str, str]]:
 
 
 def _study_papers(source: Source, study: Study) -> list[Section]:
-    if not study.runs:
+    if not study.runs or not source.asks_for_papers(study):
         return []
     request = replace(source.request(study.runs, study.name), sweeps=bool(study.sweeps))
     blocks = []

@@ -13,6 +13,7 @@ import duckdb
 from swflow.database.leaderboard import REFERENCE
 from swflow.errors import SwflowError
 from swflow.figures import draw_request
+from swflow.figures.forest import draw_forest_on
 from swflow.figures.parts import Spec
 from swflow.figures.request import Request
 from swflow.papers import read_papers
@@ -59,11 +60,12 @@ class Source:
             )
         )
         self.recorded = self._fidelity()
-        self.papers = count_papers(connection)
-        known = read_papers()
+        known, counts = read_papers(), count_papers(connection)
         self.about_papers = {
-            paper: {"authors": paper, "citation": "", "note": "", **known.get(paper, {})} for paper in self.papers
+            paper: {"authors": paper, "citation": "", "note": "", **known.get(paper, {})} for paper in counts
         }
+        asked = {paper for study in plan.studies for paper in self.papers_of(study)}
+        self.papers = {paper: count for paper, count in counts.items() if paper in asked}
         if plan.digest is None:  # without a config, a scheduler that does not backfill is the base
             idle = set(self.idle)
             bases = [next((name for name in study.schedulers if name in idle), None) for study in plan.studies]
@@ -100,6 +102,30 @@ class Source:
             except SwflowError as error:
                 logging.getLogger(__name__).warning("%s", error)
         return blocks
+
+    def papers_of(self, study: Study) -> list[str]:
+        """Return the papers with which a study is compared: those of its title, or all that have a value."""
+        titled = [paper for paper, about in self.about_papers.items() if about["authors"] in study.title]
+        if titled or not self.asks_for_papers(study):
+            return titled
+        sql = "SELECT DISTINCT paper FROM reproduction WHERE reason IS NULL AND {published} ORDER BY ALL"
+        return self.column(sql.format(**self.scope(study).conditions()))
+
+    def asks_for_papers(self, study: Study) -> bool:
+        """Return whether a study asks for published values, by its title (which may name a paper) or its figures."""
+        words = ["published values", *(about["authors"] for about in self.about_papers.values())]
+        return "published" in study.figures or any(name.lower() in study.title.lower() for name in words)
+
+    def forest(self, studies: Iterable[Study]) -> list[Block]:
+        """Return the figure of all differences that studies ask for, if they compare anything."""
+        studies = list(studies)
+        titles = {study.name: study.title for study in studies}
+        references = {study.name: REFERENCE for study in studies if study.ranked}
+        try:
+            spec = draw_forest_on(self.connection, titles, references=references, interactive=True)
+        except SwflowError:
+            return []
+        return [figure_block(spec)]
 
     def _metrics(self) -> dict[tuple[str, str], Block]:
         """Return (recipe, scheduler) to measure to mean, interval and number of replicates, and to the mean waits."""
@@ -160,7 +186,7 @@ def headline_of(source: "Source", study: Study) -> Headline:
         found = answer(study, waits, source.options, lookup, source.recorded, source.plan.titles)
     whatif = _whatif_answer(source, study)
     parts = [*whatif.sentences, found.record, *found.sentences]
-    if study.runs and not study.ranked:
+    if study.runs and not study.ranked and source.asks_for_papers(study):
         sql = "SELECT coalesce(within_percent, 100) FROM reproduction WHERE {published} AND reason IS NULL"
         compared = reproduced(source.column(sql.format(**source.scope(study).conditions())))
         if compared and not special.sentences and study.contrast is None:  # the title is that of a paper's tables

@@ -3,22 +3,97 @@
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-from swflow.errors import SwflowError, suggest
+from swflow.errors import SwflowError, shown, suggest
 from swflow.scheduling.options import Unchecked
 from swflow.scheduling.orders.vocabulary import LOG, MULTIFACTOR, ORDERS
 
-#: Predefined schedulers. The named orders are among them, without backfilling except for slurm-multifactor.
-KNOWN: dict[str, Unchecked] = {
-    "easy": {"backfill": "easy"},
-    "conservative": {"backfill": "conservative"},
-    "sjf-easy": {"order": "sjf", "backfill": "easy"},
-    "easy-sjbf": {"backfill": "easy", "backfill_order": "sjf"},
-    LOG: {"order": LOG},
-    **{name: {"order": name} for name in ORDERS},
-    MULTIFACTOR: {"order": MULTIFACTOR, "backfill": "easy"},  # nearly every site with this priority backfills
+#: The references of the predefined schedulers.
+_LIFKA = "D. Lifka, JSSPP 1995"
+_MUALEM = "A. Mu'alem, D. Feitelson, IEEE TPDS 2001"
+_TSAFRIR = "D. Tsafrir, Y. Etsion, D. Feitelson, IEEE TPDS 2007"
+_ORDER_SOURCES = {
+    "wfp3": "W. Tang and others, CLUSTER 2009",
+    "unicef": "W. Tang and others, CLUSTER 2009",
+    "expansion-factor": "S. Srinivasan and others, ICPP Workshops 2002",
+    **dict.fromkeys(("f1", "f2", "f3", "f4"), "D. Carastan-Santos, R. de Camargo, SC 2017, Table 3"),
+    MULTIFACTOR: "Slurm, priority/multifactor",
 }
+
+
+class Predefined(NamedTuple):
+    """A predefined scheduler: its options, what it is, and where it was published."""
+
+    options: Unchecked
+    about: str
+    source: str = ""
+
+
+#: The orders of predefined schedulers with EASY backfilling, and those of them without conservative backfilling.
+_ORDERED = [name for name in ORDERS if name != "fcfs"]
+_OF_SHARES = ("fair-share", MULTIFACTOR)
+
+#: The predefined schedulers, for the command line and for configs: each name means one scheduler everywhere.
+PREDEFINED: dict[str, Predefined] = {
+    LOG: Predefined({"order": LOG}, "the recorded start times"),
+    "fcfs": Predefined({"order": "fcfs"}, "first come, first served, without backfilling"),
+    "easy": Predefined({"backfill": "easy"}, "first come, first served, with EASY backfilling", _LIFKA),
+    "conservative": Predefined(
+        {"backfill": "conservative"}, "first come, first served, with conservative backfilling", _MUALEM
+    ),
+    "sjbf": Predefined(
+        {"backfill": "easy", "backfill_order": "sjf"}, "easy that backfills the shortest job first", _TSAFRIR
+    ),
+    **{
+        name: Predefined(
+            {"order": name, "backfill": "easy"}, f"order {name}, with EASY backfilling", _ORDER_SOURCES.get(name, "")
+        )
+        for name in _ORDERED
+    },
+    **{
+        f"{name}-conservative": Predefined(
+            {"order": name, "backfill": "conservative"}, f"order {name}, with conservative backfilling"
+        )
+        for name in _ORDERED
+        if name not in _OF_SHARES
+    },
+}
+
+#: The options of the predefined schedulers.
+KNOWN: dict[str, Unchecked] = {name: one.options for name, one in PREDEFINED.items()}
+
+
+def redefined(schedulers: Mapping[str, Unchecked]) -> dict[str, str]:
+    """
+    Return the schedulers of a config that have the name of a predefined one and other options, with these options.
+
+    An order is equal to its formula.
+
+    Examples
+    --------
+    >>> redefined({"saf": {"order": "estimate * processors", "backfill": "easy"}, "sjf": {"order": "sjf"}})
+    {'sjf': "backfill 'none' instead of 'easy'"}
+    """
+    found = {}
+    for name, options in schedulers.items():
+        if name in KNOWN and isinstance(options, Mapping):
+            mine, known = _comparable(options), _comparable(KNOWN[name])
+            differing = [key for key in {**known, **mine} if mine.get(key) != known.get(key)]
+            if differing:
+                found[name] = ", ".join(f"{key} {shown(mine[key])} instead of {shown(known[key])}" if key in known
+                                        else f"{key} {shown(mine[key])}" for key in differing)  # fmt: skip
+    return found
+
+
+def _comparable(options: Unchecked) -> dict[str, Any]:
+    """Return the options of a scheduler that have an effect, with named orders as formulas."""
+    full = {"order": "fcfs", "backfill": "none", **{key: value for key, value in options.items() if key != "title"}}
+    for key in ("order", "backfill_order"):
+        if isinstance(full.get(key), str) and full[key] in ORDERS:
+            full[key] = ORDERS[full[key]].formula
+    return full
+
 
 #: The beginning of ``NAME={JSON options}``.
 _NAMED = re.compile(r"([^:{=]*)=")

@@ -230,7 +230,7 @@ def next_steps(question: Question) -> list[str]:
     if len(question.variants) == 1:
         change = f"{site.partitions[0].name}=+20%" if partitioned and not is_pooled else "+20%"
         inherits = base.scheduler == SITE and bool(partitioned or site.resources or site.config)
-        policies = [f"{SITE}-{one}" if inherits else one for one in ("conservative", "sjf-easy", "sjf")]
+        policies = [f"{SITE}-{one}" if inherits else one for one in ("conservative", "sjf")]
         other = next((one for one in policies if is_supported(site, one)), "")
         steps.append(
             f"Ask a question: swflow whatif {log} --scheduler {base.scheduler}{f' --scheduler {other}' * bool(other)} "

@@ -26,7 +26,7 @@ from swflow.log.site import (
 from swflow.scheduling.named import KNOWN, read_scheduler
 from swflow.scheduling.options import LIMITED, LIMITS, Limits, Unchecked
 from swflow.scheduling.orders.keys import mentioned
-from swflow.scheduling.orders.vocabulary import LOG, MULTIFACTOR, OF_TREE, OF_USAGE
+from swflow.scheduling.orders.vocabulary import LOG, MULTIFACTOR, OF_TREE, OF_USAGE, ORDERS
 from swflow.studies.site_config import SiteConfig
 from swflow.workload.clean import guess_of, is_as_recorded
 
@@ -128,8 +128,8 @@ class SiteModel:
             return SITE_QOS, {**self.options, "order": MULTIFACTOR, "priority": dict(self.priorities)}
         policy = text.removeprefix(f"{SITE}-")
         if policy != text and policy in KNOWN and policy != LOG:
-            own = KNOWN[policy] if policy != "fcfs" else {"order": "fcfs", "backfill": "none"}
-            return text, merged(self.options, own)
+            own: Unchecked = {"order": policy} if policy in ORDERS else KNOWN[policy]
+            return text, merged(self.options, {**own, "backfill": "none"} if policy == "fcfs" else own)
         name, options = read_scheduler(text)
         return (name, merged(self.options, options)) if name.startswith(f"{SITE}-") else (name, options)
 

@@ -29,6 +29,7 @@ from swflow.studies.plan import (
     with_kept,
     with_titles,
 )
+from swflow.studies.predefined import redefinitions, with_predefined
 from swflow.studies.step_options import (
     Config,
     fit_name,
@@ -46,7 +47,8 @@ def read_config(config: dict[str, Any], schema: str | os.PathLike[str]) -> dict[
     """
     Check a config by a JSON schema (a YAML file), fill in its defaults, and return the part that ``only`` names.
 
-    What ``keep`` of its sweeps represents is added.
+    What ``keep`` of its sweeps represents is added, and the predefined schedulers that studies name. A scheduler that
+    redefines a predefined one is a line on the terminal.
 
     This is equivalent to `snakemake.utils.validate`, with a YAML parser that is ten times faster. Error messages name
     the key.
@@ -70,10 +72,12 @@ def read_config(config: dict[str, Any], schema: str | os.PathLike[str]) -> dict[
     error = jsonschema.exceptions.best_match(filling(content).iter_errors(config))
     if error is not None:
         raise SwflowError(explain(error))
-    full = with_titles(with_kept(with_levels(config)))
+    full = with_titles(with_predefined(with_kept(with_levels(config))))
     check_schedulers(full)
     check_questions(full)
     check_conditions(full)
+    for line in redefinitions(full):
+        print(line, file=sys.stderr)
     return dict(with_only(full))
 
 
