@@ -257,10 +257,74 @@ def test_studies_plan_a_figure_per_kind_and_log():
         plan_studies(config, ["A", "B"])
 
 
+def test_a_figure_of_a_study_has_the_options_of_the_command(database, tmp_path):
+    study = {"logs": ["A"], "runs": [{"workloads": ["{log}"], "schedulers": ["fcfs", "easy"]}], "baseline": "easy"}
+    one = {"kind": "heatmap", "name": "small", "measure": "slowdown", "bins": 20, "width": "90mm", "title": "none"}
+    config = {
+        "steps": {},
+        "schedulers": {"easy": {}, "fcfs": {}},
+        "studies": {"s": study | {"figures": ["heatmap", one, "difference"]}},
+    }
+    schema = yaml.safe_load((Path(__file__).parents[2] / "workflow/schemas/config.schema.yaml").read_text())
+    assert jsonschema.Draft202012Validator(schema).is_valid({"seed": 1, **config})
+    bad = {"seed": 1, **config, "studies": {"s": study | {"figures": [{**one, "bin": 3}]}}}
+    assert not jsonschema.Draft202012Validator(schema).is_valid(bad)
+    planned = plan_studies(config, ["A"]).figures
+    assert list(planned) == ["s/A-heatmap", "s/A-small", "s/A-difference"]
+    assert planned["s/A-difference"]["runs"] == ["A/easy", "A/fcfs"]  # the first one is the base
+    (tmp_path / "plan.json").write_text(json.dumps({"s/A": {"s/A-small": planned["s/A-small"]}}))
+    assert call("figures", tmp_path / "plan.json", "--database", database, "-o", tmp_path) == 0
+    svg = (tmp_path / "s/A-small.svg").read_text()
+    assert float(re.search(r'width="([0-9.]+)"', svg)[1]) / 96 * 25.4 == pytest.approx(90, abs=0.5)
+    assert "performance against load" not in svg
+    page = json.loads((tmp_path / "s/A-small.json").read_text())
+    assert "--bins 20" in page["usermeta"]["command"] and "--measure slowdown" in page["usermeta"]["command"]
+    twice = config | {"studies": {"s": study | {"figures": ["heatmap", {**one, "name": "heatmap"}]}}}
+    with pytest.raises(SwflowError, match="two figures named 'heatmap'"):
+        plan_studies(twice, ["A"])
+
+
+@pytest.mark.parametrize("scale", ["log", "linear"])
+@pytest.mark.parametrize("bins", [20, 10])
+def test_wider_cells_hold_the_same_jobs(database, bins, scale):
+    """A reader asks for other bins: the cells add the jobs of those that they merge."""
+    totals = []
+    for some in (100, bins):
+        spec = draw("heatmap", database, runs=["A/easy"], measures=["wait_time"], bins=some, scale=scale)
+        (cells,) = (rows for rows in spec["datasets"].values() if rows and "n" in rows[0])
+        assert max(row["i"] for row in cells) < some
+        totals.append((sum(map(sum, (row["n"] for row in cells))), sum(len(row["n"]) for row in cells)))
+    assert totals[0][0] == totals[1][0] > 0 and totals[1][1] < totals[0][1]
+
+
+def test_options_that_a_kind_does_not_have_are_refused(database):
+    with pytest.raises(SwflowError, match="--bins: 30; expected a divisor of 100"):
+        draw("heatmap", database, log="A", bins=30)
+    with pytest.raises(SwflowError, match="--bins: not an option of waits; expected one of heatmap"):
+        draw("waits", database, log="A", bins=20)
+
+
+def test_a_difference_is_the_new_run_minus_the_base(database):
+    spec = draw("difference", database, runs=["A/fcfs", "A/easy"], measures=["wait_time"])
+    assert [panel["title"]["text"] for panel in spec["vconcat"][0]["hconcat"]] == ["easy − fcfs"]
+    cells = [row for rows in spec["datasets"].values() for row in rows if "d" in row]
+    sums = {sign: sum(value for row in cells for value in row["d"] if value * sign > 0) for sign in (1, -1)}
+    assert sums[1] > 0 > sums[-1] and sums[1] + sums[-1] == pytest.approx(0, abs=0.1)
+    # EASY has more short waits, so that its jobs are above 0 in the lowest row.
+    lowest = sum(value for row in cells for place, value in zip(row["j"], row["d"], strict=True) if place == 0)
+    assert lowest > 0
+
+
+def test_no_caption_depends_on_the_page_being_white(database):
+    for kind in ("heatmap", "timeline", "difference"):
+        caption = draw(kind, database, log="A")["usermeta"]["caption"]
+        assert not re.search(r"\b(dark|light|black|white)", caption)
+
+
 def test_the_schema_has_all_kinds_of_figures():
     schema = yaml.safe_load((Path(__file__).parents[2] / "workflow/schemas/config.schema.yaml").read_text())
     study = schema["properties"]["studies"]["additionalProperties"]["properties"]
-    assert tuple(study["figures"]["items"]["enum"]) == KINDS
+    assert tuple(schema["$defs"]["figureKind"]["enum"]) == KINDS
     for split, good in (({"wide": "processors > 3"}, True), ("queue_id", True), ({"a=b": "x"}, False), ("a b", False)):
         assert jsonschema.Draft202012Validator(study["split"]).is_valid(split) == good
 
@@ -393,7 +457,7 @@ def test_many_runs_have_a_panel_of_differences_per_pair(tmp_path):
     load(sorted((tmp_path / "runs").iterdir()), tmp_path / "d.duckdb")
     spec = draw("difference", tmp_path / "d.duckdb", log="A")
     titles = [panel["title"]["text"] for panel in spec["vconcat"][0]["hconcat"]]
-    assert 1 < len(titles) <= MOST_PAIRS and len({title.split(" − ")[0] for title in titles}) == 1
+    assert 1 < len(titles) <= MOST_PAIRS and len({title.split(" − ")[1] for title in titles}) == 1
 
 
 def test_a_sweep_shows_seconds_and_each_panel_has_its_own_range():
@@ -427,7 +491,7 @@ def test_no_two_panels_of_differences_have_one_title(tmp_path):
     load([tmp_path / "runs"], tmp_path / "d.duckdb")
     titles = re.findall(r"'text': '([^']* − [^']*)'", str(draw("difference", tmp_path / "d.duckdb", log="A")))
     pairs = set(titles)
-    assert {"log − easy", "log − +short easy"} <= pairs
+    assert {"easy − log", "+short easy − log"} <= pairs
     assert all(titles.count(title) == 3 for title in pairs)  # one per measure
 
 

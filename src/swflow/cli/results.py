@@ -79,6 +79,7 @@ def figure(
     sweep: str | None = None,
     study: list[str] | None = None,
     measure: list[str] | None = None,
+    bins: int | None = None,
     scale: str | None = None,
     since: Annotated[float | None, Option("--from")] = None,
     until: float | None = None,
@@ -92,7 +93,7 @@ def figure(
     Draw a figure of runs in the database.
 
     heatmap: jobs per load and slowdown, response time and wait time (s), with contours, bubbles and means.
-    bubbles: mean slowdown per tenth of the load. difference: difference of the heatmaps of two runs.
+    bubbles: mean slowdown per tenth of the load. difference: heatmap of a run minus that of the first run.
     reservation-table: jobs on their processors, for runs with places, and the penalty of node sharing.
     moldable: shapes drawn by the model of moldable jobs, compared with the stated distributions.
     timeline, waits, distributions: utilization and queue length, waits by class of job, distribution functions.
@@ -117,6 +118,8 @@ def figure(
     study: For forest: a study of the config (default: all); repeatable.
     measure: Draw only this metric of a sweep (default: awrt and awwt), or this row of heatmaps and differences:
         slowdown, response_time or wait_time, and of a forest also awrt, bounded_slowdown or p95_wait_time; repeatable.
+    bins: For heatmaps: the number of cells along the load, a divisor of 100 (default: 100); cells along the value get
+        larger with them.
     scale: Scale of the value axis: log or linear (default: linear for sweeps, else log).
     since: Start of a reservation table, seconds from the start of the log (default: one day before --until).
     until: End of a reservation table, seconds from the start of the log (default: one day after --from, or the day with
@@ -138,7 +141,7 @@ def figure(
         options |= {"studies": study or (), "measures": measure or ()}
     else:
         options |= {"runs": run or (), "split": split or (), "scale": scale or "log", "window": (since, until)}
-        options["measures"] = measure or ()
+        options |= {"measures": measure or (), **({} if bins is None else {"bins": bins})}
         if bad := [one for one in label or () if "=" not in one]:
             raise SwflowError(f"--label: {bad[0]!r} is not SCHEDULER=TITLE, such as easy='EASY backfilling'")
         options["titles"] = dict(one.split("=", 1) for one in label or ())
@@ -169,7 +172,10 @@ def figures(
     from swflow.figures import draw_files, read_plan
 
     for name, options in read_plan(plan, group).items():
-        draw_files(options, database, [output / f"{name}.{ending}" for ending in ("png", "svg", "json")])
+        draw_files(options, database, [output / f"{name}.{ending}" for ending in ("png", "svg")])
+        # The report has its own width and font.
+        on_page = {key: value for key, value in options.items() if key != "how"}
+        draw_files(on_page, database, [output / f"{name}.json"])
         say(f"{output / name}: drawn")
 
 

@@ -8,7 +8,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from swflow.analysis.heatmap import HEATMAP_MEASURES
+from swflow.analysis.heatmap import HEATMAP_MEASURES, LOAD_BINS
 from swflow.errors import SwflowError, suggest
 from swflow.figures.differences import draw_difference
 from swflow.figures.forest import draw_forest
@@ -16,7 +16,7 @@ from swflow.figures.heatmaps import draw_bubbles, draw_heatmap
 from swflow.figures.load_curve import draw_load_curve
 from swflow.figures.parts import Spec
 from swflow.figures.pictures import to_pdf, to_png, to_svg
-from swflow.figures.print import PIXELS, Print, printed
+from swflow.figures.print import PIXELS, Print, printed, read_width
 from swflow.figures.provenance import figure_command, recorded_figure
 from swflow.figures.published import draw_published
 from swflow.figures.reasons import draw_reasons
@@ -44,7 +44,7 @@ class Figure:
     # Function that returns the chart of a `swflow.figures.request.Request`, from queries of the database.
     draw: Callable[[Request], Spec]
     about: str  # a one-line description
-    options: tuple[str, ...] = ()  # the options that it supports: ``split``, ``scale`` and ``window``
+    options: tuple[str, ...] = ()  # the options that it supports besides those of all kinds
     most: int | None = None  # the largest number of runs; further runs are left out and counted in the caption
 
 
@@ -63,11 +63,13 @@ FIGURES: dict[str, Figure] = {
     "heatmap": Figure(
         draw_heatmap,
         "jobs per load and slowdown, response time and wait time, with contours, bubbles and means",
-        ("split", "scale"),
+        ("split", "scale", "measure", "bins"),
         MOST_COLUMNS,
     ),
     "bubbles": Figure(draw_bubbles, "mean and median slowdown per tenth of the load", ("scale",), MOST_COLUMNS),
-    "difference": Figure(draw_difference, "difference of the job distributions of two runs, at equal load"),
+    "difference": Figure(
+        draw_difference, "difference of the job distributions of two runs, at equal load", ("measure",)
+    ),
     RESERVATION_TABLE: Figure(
         draw_reservation_tables,
         "jobs on their processors, for runs with places, and the penalty of node sharing",
@@ -115,6 +117,7 @@ def draw(
     title: str | None = None,
     titles: Mapping[str, str] | None = None,
     measures: Sequence[str] = (),
+    bins: int = LOAD_BINS,
     how: Print | None = None,
     interactive: bool = False,
 ) -> Spec:
@@ -146,6 +149,8 @@ def draw(
         Names of schedulers in the figure; default: those of the runs.
     measures : sequence of str
         For heatmaps and differences: only the rows of these measures: slowdown, response_time, wait_time.
+    bins : int
+        For heatmaps: the number of cells along the load, a divisor of 100; cells along the value get larger with them.
     how : Print, optional
         The width on paper, the font, and whether there is a title.
     interactive : bool
@@ -163,13 +168,18 @@ def draw(
     """
     if kind not in FIGURES:
         raise SwflowError(f"figure: unknown kind {kind!r}; use {', '.join([*KINDS, *OF_DATABASE])}")
+    unsupported = [option for option, value in {"measure": measures, "bins": bins != LOAD_BINS}.items()
+                   if value and option not in FIGURES[kind].options]  # fmt: skip
+    if unsupported:
+        kinds = [name for name, figure in FIGURES.items() if unsupported[0] in figure.options]
+        raise SwflowError(f"--{unsupported[0]}: not an option of {kind}; expected one of {', '.join(kinds)}")
     with connect(database) as connection:
         chosen = chosen_runs(connection, log, runs)
         title = title or ", ".join(sorted({log_of(run["workload"]) for run in chosen}))
         wide = how.width * PIXELS if how and how.width else None
         request = Request(
             connection, chosen, title, split, scale, window, interactive, titles or {}, measures=_known(measures),
-            pixels=wide,
+            pixels=wide, bins=bins,
         )  # fmt: skip
         spec = draw_request(kind, request)
         return printed(spec, how) if how else spec
@@ -231,10 +241,11 @@ def draw_files(
     """
     Draw a figure and write it to files: interactive as .json, else as a picture.
 
-    ``options`` has ``kind``, and the arguments of `draw`, or of the functions of `OF_DATABASE`.
+    ``options`` has ``kind``, and the arguments of `draw`, or of the functions of `OF_DATABASE`. A plan of
+    figures has a mapping as ``how``.
     """
     arguments = {name: value for name, value in options.items() if name not in ("kind", "how")}
-    how = options.get("how") or Print()
+    how = _print_of(options.get("how") or {})
     other = OF_DATABASE.get(options["kind"])
     draws: Callable[..., Spec] = other or partial(draw, options["kind"], how=how)
     for path in paths:
@@ -247,6 +258,14 @@ def draw_files(
 
     for path in map(Path, paths):
         write(drawn(path.suffix == ".json"), path, resolution=_PRINTED_RESOLUTION if how.width else None)
+
+
+def _print_of(how: Print | Mapping[str, Any]) -> Print:
+    """Return how a figure is printed, from a plan with the width as it is written in a config."""
+    if isinstance(how, Print):
+        return how
+    width = how.get("width")
+    return Print(read_width(width) if width else None, how.get("font"), how.get("titled", True))
 
 
 def write(spec: Spec, path: str | os.PathLike[str], resolution: float | None = None) -> None:

@@ -30,13 +30,17 @@ DIFFERENCE_CAPTION = (
 
 
 def draw_difference(request: Request) -> Spec:
-    """Draw the difference between the job distributions of two runs: one column per pair, one row per measure."""
+    """
+    Draw the difference between the job distributions of two runs: one column per pair, one row per measure.
+
+    The earlier run of a pair is the base, so that the first run is the base of all pairs with it.
+    """
     named = list(zip(short_names(request.runs, request.titles), request.runs, strict=True))
-    pairs = [pair for pair in combinations(named, 2) if worth_comparing(pair[0][1], pair[1][1])]
+    pairs = [(new, base) for base, new in combinations(named, 2) if worth_comparing(new[1], base[1])]
     if not pairs:
         raise SwflowError("figure: difference: no two of the runs share a workload or a scheduler")
     if len(pairs) > MOST_PAIRS:
-        pairs = [pair for pair in pairs if pair[0] is pairs[0][0]]
+        pairs = [pair for pair in pairs if pair[1] is pairs[0][1]]
     maps = read_heatmaps(request.connection, {run["run"] for run in request.runs})
     data = FigureData()
     rows = []
@@ -59,7 +63,7 @@ def draw_difference(request: Request) -> Spec:
             verdict = _verdict(variant, base, known, measure)
             charts.append(panel.properties(width=width, height=height, title=verdict))
         rows.append(beside(*charts, spacing=14, color="independent"))
-    words = "Cells: jobs of the first run minus jobs of the second; blue: more in the first, orange: more in the second"
+    words = "Cells: jobs of the variant minus jobs of the base; blue: more in the variant, orange: more in the base"
     title = f"{request.title}: differences at equal load"
     return finished_figure(data, rows, title, DIFFERENCE_CAPTION, subtitle=words)
 

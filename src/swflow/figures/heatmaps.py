@@ -7,6 +7,7 @@ import altair as alt
 import numpy as np
 import polars as pl
 
+from swflow.analysis.comparison import coarse
 from swflow.analysis.heatmap import (
     ABOVE_1,
     BINS_PER_DECADE,
@@ -21,6 +22,7 @@ from swflow.analysis.heatmap import (
     read_bubbles,
     read_heatmaps,
 )
+from swflow.errors import SwflowError
 from swflow.figures.parts import (
     NUMBER_LABEL,
     OVER_CELLS,
@@ -52,7 +54,8 @@ _CROSS: Spec = {"shape": "M-1,-1L1,1M1,-1L-1,1", "size": 110, "opacity": 1}
 
 HEATMAP_CAPTION = (
     "Each cell counts the jobs that experienced a load (the mean utilization of the machine between their submission "
-    "and their end) and a performance; darker is more, on a logarithmic scale. Values below 1, such as a wait time of "
+    "and their end) and a performance; the stronger the contrast with the page, "
+    "the more, on a logarithmic scale. Values below 1, such as a wait time of "
     "0, are drawn at 1. Loads above 1, which occur if a log records impossible schedules, are drawn at 1; "
     "they are not comparable with simulated loads. The lines enclose the densest cells that hold "
     f"{CONTOUR_SHARES[0]:.0%} (solid) and {CONTOUR_SHARES[1]:.0%} (dashed) of the jobs, after smoothing. A disk "
@@ -81,6 +84,34 @@ class Panel(NamedTuple):
     above_1: int
 
 
+class Cells(NamedTuple):
+    """How many bins of the load and of the value a drawn cell merges."""
+
+    loads: int = 1
+    values: int = 1
+
+    @classmethod
+    def of(cls, bins: int) -> "Cells":
+        """
+        Return the cells for a number of bins of the load; those of the value get larger with them.
+
+        Examples
+        --------
+        >>> Cells.of(100), Cells.of(20)
+        (Cells(loads=1, values=1), Cells(loads=5, values=4))
+        """
+        if bins < 1 or LOAD_BINS % bins:
+            raise SwflowError(f"--bins: {bins}; expected a divisor of {LOAD_BINS} such as 50, 25, 20 or 10")
+        loads = LOAD_BINS // bins
+        return cls(loads, max(size for size in range(1, BINS_PER_DECADE + 1)
+                              if BINS_PER_DECADE % size == 0 and size <= loads))  # fmt: skip
+
+    def counts(self, jobs: np.ndarray) -> np.ndarray:
+        """Return the jobs per cell from those per bin."""
+        padded = np.pad(jobs, ((0, 0), (0, -jobs.shape[1] % self.values)))
+        return coarse(padded, self.loads, self.values)
+
+
 #: Measure to one panel per run.
 Panels = Mapping[str, Sequence[Panel]]
 
@@ -100,12 +131,13 @@ def draw_heatmap(request: Request) -> Spec:
     else:
         tables = [outcomes(request.connection, run["run"], request.split) for run in request.runs]
         blocks = [(subset, _panels(parts, request.scale)) for subset, parts in subsets(tables, request.split)]
+    cells = Cells.of(request.bins)
     styles = dict(zip(request.names, run_styles(request.runs), strict=True))
     brush = alt.selection_interval(name="loads", encodings=["x"]) if request.interactive else None
     data = FigureData()
     measures = request.measures or HEATMAP_MEASURES
     rows = [
-        _heatmap_row(data, styles, subset, measure, panels[measure], brush, is_first=measure == measures[0])
+        _heatmap_row(data, styles, subset, measure, panels[measure], brush, cells, is_first=measure == measures[0])
         for subset, panels in blocks
         for measure in measures
     ]
@@ -195,22 +227,22 @@ def _panels_of_load(request: Request) -> Panels:
 
 def _heatmap_row(
     data: FigureData, styles: Mapping[str, Style], subset: str, measure: str, panels: Sequence[Panel], brush: Any,
-    *, is_first: bool,
+    cells: Cells, *, is_first: bool,
 ) -> Spec:  # fmt: skip
     """Draw one measure: the panels of all columns with equal scales."""
     linear = panels[0].heatmap.value_edges[0] == 0
     top = max(panel.heatmap.value_edges[-1] for panel in panels)
-    most = max(2, *(int(panel.heatmap.jobs.max(initial=0)) for panel in panels))
+    counts = [cells.counts(panel.heatmap.jobs) for panel in panels]
+    most = max(2, *(int(some.max(initial=0)) for some in counts))
     largest = max(1, *(_most(panel.bubbles) for panel in panels))
     step = top / panels[0].heatmap.jobs.shape[1] if linear else 0.0
     y = value_axis(measure, top, linear)
     width, height = panel_size(max(panel.heatmap.jobs.shape[1] for panel in panels), interactive=brush is not None)
-    counts = _cell_rows(panels)
     charts: list[Any] = []
     for number, (name, panel) in enumerate(zip(styles, panels, strict=True)):
         axis = first_titled(y, number)
         layers = [
-            _cells(number, step, axis, most, brush, height - 60 if number == len(panels) - 1 else 0).properties(
+            _cells(number, step, cells, axis, most, brush, height - 60 if number == len(panels) - 1 else 0).properties(
                 name=f"cells_{len(data)}_{number}"
             ),
             *_contour_layers(data, panel.heatmap, axis),
@@ -221,9 +253,9 @@ def _heatmap_row(
         apart = alt.Resolve(scale=alt.LegendResolveMap(color="independent", size="independent"))
         charts.append(alt.layer(*layers, width=width, height=height, resolve=apart, **title))
     if brush is not None:
-        curves = _distribution(styles, step, first_titled(y, len(panels)), brush, is_first)
+        curves = _distribution(styles, step, cells, first_titled(y, len(panels)), brush, is_first)
         charts.append(curves.properties(width=180, height=height))
-    return beside(*charts, data=data.add(counts), spacing=14, color="independent", size="independent",
+    return beside(*charts, data=data.add(_cell_rows(counts)), spacing=14, color="independent", size="independent",
                   strokeDash="independent")  # fmt: skip
 
 
@@ -242,11 +274,11 @@ def _panel_title(name: str, subset: str, panel: Panel) -> alt.TitleParams:
     return alt.TitleParams(name, subtitle=below)
 
 
-def _cell_rows(panels: Sequence[Panel]) -> list[dict[str, object]]:
-    """Return the cells of a row of panels: per column and load bin, the lists of value bins and jobs."""
+def _cell_rows(panels: Sequence[np.ndarray]) -> list[dict[str, object]]:
+    """Return the cells of a row of panels: per column and place along the load, the places of values, and jobs."""
     rows = []
     for column, panel in enumerate(panels):
-        for place, counts in enumerate(panel.heatmap.jobs):
+        for place, counts in enumerate(panel):
             values = np.flatnonzero(counts)
             if values.size:
                 rows.append({"c": column, "i": place, "j": values.tolist(), "n": counts[values].tolist()})
@@ -258,7 +290,7 @@ def value_at(place: str, step: float) -> str:
     return f"{place} * {step}" if step else f"pow(10, ({place}) / {BINS_PER_DECADE})"
 
 
-def _cells(number: int, step: float, y: alt.Y, most: int, brush: Any, legend: int) -> alt.Chart:
+def _cells(number: int, step: float, cells: Cells, y: alt.Y, most: int, brush: Any, legend: int) -> alt.Chart:
     """Draw the cells of a column, with a legend of ``legend`` pixels."""
     scale = alt.Scale(type="log", domain=[1, most], range=list(SHADES))
     key = alt.Legend(title=["jobs", "per cell"], gradientLength=legend, tickCount=4, format="~s", offset=6)
@@ -267,10 +299,10 @@ def _cells(number: int, step: float, y: alt.Y, most: int, brush: Any, legend: in
         .transform_filter(f"datum.c == {number}")
         .transform_flatten(["j", "n"])
         .transform_calculate(
-            load_low=f"datum.i / {LOAD_BINS}",
-            load_high=f"(datum.i + 1) / {LOAD_BINS}",
-            value_low=value_at("datum.j", step),
-            value_high=value_at("datum.j + 1", step),
+            load_low=f"datum.i * {cells.loads / LOAD_BINS}",
+            load_high=f"(datum.i + 1) * {cells.loads / LOAD_BINS}",
+            value_low=value_at(f"datum.j * {cells.values}", step),
+            value_high=value_at(f"(datum.j + 1) * {cells.values}", step),
         )
     )
     colour = alt.Color("n:Q", scale=scale, legend=key if legend else None)
@@ -379,19 +411,23 @@ def _most(points: pl.DataFrame) -> int:
     return max(points["jobs"].to_list(), default=1)
 
 
-def _distribution(columns: Mapping[str, Style], step: float, y: alt.Y, brush: Any, legend: bool) -> alt.Chart:
+def _distribution(
+    columns: Mapping[str, Style], step: float, cells: Cells, y: alt.Y, brush: Any, legend: bool
+) -> alt.Chart:
     """Draw, per run, the share of the jobs of the selected loads at or below each value."""
     names = "[" + ", ".join(f"'{column}'" for column in columns) + "]"
     key = alt.Legend(title=None, orient="top", columns=1, labelLimit=220, symbolStrokeWidth=3)
     axis = alt.Axis(format="%", title="jobs at or below", values=[0, 0.5, 1])
     return (
         alt.Chart()
-        .transform_calculate(load_low=f"datum.i / {LOAD_BINS}", load_high=f"(datum.i + 1) / {LOAD_BINS}")
+        .transform_calculate(
+            load_low=f"datum.i * {cells.loads / LOAD_BINS}", load_high=f"(datum.i + 1) * {cells.loads / LOAD_BINS}"
+        )
         .transform_filter(brush)
         .transform_flatten(["j", "n"])
         .transform_aggregate(jobs="sum(n)", groupby=["c", "j"])
         .transform_calculate(
-            run=f"{names}[datum.c]", place="datum.j", value_low=value_at("datum.j + 1", step)
+            run=f"{names}[datum.c]", place="datum.j", value_low=value_at(f"(datum.j + 1) * {cells.values}", step)
         )
         .transform_window(upto="sum(jobs)", sort=[alt.SortField("place")], groupby=["c"])
         .transform_joinaggregate(total="sum(jobs)", groupby=["c"])

@@ -9,6 +9,7 @@ from typing import Any
 import duckdb
 from altair.utils.schemapi import debug_mode
 
+from swflow.analysis.heatmap import LOAD_BINS
 from swflow.figures.parts import Spec
 from swflow.figures.request import Request
 from swflow.names import log_of
@@ -70,6 +71,8 @@ def figure_command(kind: str, request: Request) -> str:
     """Return the command for a shell that draws a figure."""
     options = [("--run", _run_of(request, run)) for run in request.runs]
     options += [("--split", part) for part in request.split]
+    options += [("--measure", measure) for measure in request.measures]
+    options += [("--bins", str(request.bins))] if request.bins != LOAD_BINS else []
     options += [("--scale", request.scale)] if request.scale != "log" else []
     options += [(name, f"{end:g}") for name, end in zip(("--from", "--until"), request.window, strict=True)
                 if end is not None]  # fmt: skip

@@ -7,6 +7,7 @@ import duckdb
 import numpy as np
 import polars as pl
 
+from swflow.analysis.heatmap import LOAD_BINS
 from swflow.errors import SwflowError
 from swflow.files.query import fetched
 from swflow.names import log_of
@@ -20,7 +21,8 @@ class Request:
     ``title`` is the subject of the figure, such as the log's name. ``split`` are subsets of the jobs, ``scale`` is the
     value axis (log or linear), ``window`` the time interval to draw in seconds from the log's start. ``titles`` are
     the names of schedulers in the figure, if they differ from those of the runs. Without ``sweeps``, published values
-    of scaled workloads are left out. ``measures`` are the rows of heatmaps and differences (none: all of them), and
+    of scaled workloads are left out. ``bins`` is the number of cells of a heatmap along the
+    load. ``measures`` are the rows of heatmaps and differences (none: all of them), and
     ``pixels`` is the width for which the figure will be laid out, if it has one.
     """
 
@@ -35,6 +37,7 @@ class Request:
     sweeps: bool = True
     measures: Sequence[str] = ()
     pixels: float | None = None
+    bins: int = LOAD_BINS
 
     @property
     def names(self) -> list[str]:

@@ -55,7 +55,7 @@ _SHARES = np.concatenate([np.linspace(0, 0.95, 77), np.linspace(0.955, 1, 10)])
 
 TIMELINE_CAPTION = (
     "Means over equal intervals from the first submission to the last end: above, the share of the processors that are "
-    "busy, one strip per run, darker for busier; below, the number of waiting jobs."
+    "busy, one strip per run: the stronger the contrast with the page, the busier; below, the number of waiting jobs."
 )
 WAITS_CAPTION = (
     "The mean wait of the jobs of each class: by processors, by run time, and of the users with most jobs. The axis is "

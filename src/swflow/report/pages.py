@@ -19,6 +19,7 @@ from swflow.report.plan import Study
 from swflow.report.source import Source, figure_block
 from swflow.report.tables import OF_ALL_LOGS, TABLES, Block, Scope
 from swflow.report.units import duration, percent
+from swflow.studies.figure_options import kind_of_figure, options_of_figure
 from swflow.studies.wording import in_words
 
 #: The largest number of drawn runs of a ranking: the best ones, and the reference.
@@ -227,7 +228,7 @@ def _reasons_section(source: Source, study: Study, scope: Scope) -> Section:
     blocks, said = [], []
     for log in study.logs:
         runs = [run for run in study.first_runs(log) if run["run"] in found]
-        if "reasons" not in study.figures and runs:
+        if "reasons" not in map(kind_of_figure, study.figures) and runs:
             blocks += source.drawn(source.request(runs, log), ["reasons"])
         for run in runs:
             means = found[run["run"]]
@@ -246,7 +247,12 @@ def _asked_figures(source: Source, study: Study) -> list[Block]:
     for log in study.logs:
         runs = study.first_runs(log)
         request = replace(source.request(runs, log), split=study.split, window=study.window)
-        asked += source.drawn(request, study.figures)
+        for entry in study.figures:
+            kind, options = kind_of_figure(entry), options_of_figure(entry)
+            options.pop("how", None)  # a page has its own width and font
+            if kind == "difference":  # the first run is the base
+                options["runs"] = sorted(runs, key=lambda run: run["scheduler"] != study.baseline)
+            asked += source.drawn(replace(request, **options), [kind])
     there = set(source.rows("SELECT DISTINCT source, sweep FROM sweeps"))
     for workload, sweep in study.sweeps:
         if (workload, sweep) in there:

@@ -32,7 +32,7 @@ class Study:
     runs: Sequence[dict[str, str]]
     sweeps: Sequence[tuple[str, str]] = ()
     missing: int = 0
-    figures: Sequence[str] = ("heatmap",)
+    figures: Sequence[str | Mapping[str, Any]] = ("heatmap",)
     split: Sequence[str] = ()
     window: tuple[float | None, float | None] = (None, None)
     baseline: str | None = None

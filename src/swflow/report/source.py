@@ -22,6 +22,7 @@ from swflow.report.papers import count_papers
 from swflow.report.plan import Plan, Study
 from swflow.report.summaries import Ranked, WhatIf, conventions, ranking, reproduced, what_if
 from swflow.report.tables import Block, Scope, read_table
+from swflow.studies.figure_options import kind_of_figure
 
 #: Measures of a matrix: column of ``metrics``, title, kind, and whether the lowest or the highest value is best.
 MATRIX_MEASURES = (
@@ -114,7 +115,9 @@ class Source:
     def asks_for_papers(self, study: Study) -> bool:
         """Return whether a study asks for published values, by its title (which may name a paper) or its figures."""
         words = ["published values", *(about["authors"] for about in self.about_papers.values())]
-        return "published" in study.figures or any(name.lower() in study.title.lower() for name in words)
+        return "published" in map(kind_of_figure, study.figures) or any(
+            name.lower() in study.title.lower() for name in words
+        )
 
     def forest(self, studies: Iterable[Study]) -> list[Block]:
         """Return the figure of all differences that studies ask for, if they compare anything."""

@@ -20,6 +20,7 @@ from swflow.names import (
     worth_comparing,
 )
 from swflow.scheduling.scheduler import LOG, Scheduler
+from swflow.studies.figure_options import kind_of_figure, name_of_figure, options_of_figure
 from swflow.studies.points import grid, values
 from swflow.studies.step_options import SEEDED_KINDS, Config, sources_behind
 
@@ -357,18 +358,26 @@ def _figures(config: Config, entries: Iterable[Entry]) -> dict[str, dict[str, An
         content, shown = config["studies"][study], first_replicates(workload for workload, _ in planned)
         runs = list(dict.fromkeys((workload, scheduler) for workload, scheduler in planned if workload in shown))
         named = [{"workload": workload, "scheduler": scheduler} for workload, scheduler in runs]
-        for kind in content.get("figures", ()):
+        for place, entry in enumerate(content.get("figures", ())):
+            kind, name = kind_of_figure(entry), f"{study}/{log}-{name_of_figure(entry)}"
             if kind == "difference" and not any(worth_comparing(*pair) for pair in combinations(named, 2)):
                 raise SwflowError(f"studies: {study}: figures: difference: {log} has no two runs to compare")
-            names = ["/".join(run) for run in runs]
-            options = {"kind": kind, "log": log, "title": log, "runs": names, "split": subsets(content)}
+            if name in figures:
+                raise SwflowError(
+                    f"studies: {study}: figures: {place}: two figures named {name_of_figure(entry)!r}; expected "
+                    f"different names: {{kind: {kind}, name: …}}"
+                )
+            base = content.get("baseline") if kind == "difference" else None  # the first run is the base
+            ordered = sorted(runs, key=lambda run: base is not None and run[1] != base)
+            options = {"kind": kind, "log": log, "title": log, "split": subsets(content)}
+            options |= {"runs": ["/".join(run) for run in ordered]} | options_of_figure(entry)
             schedulers = {scheduler for _, scheduler in runs}
             if titles := {one: title for one, title in config.get("titles", {}).items() if one in schedulers}:
                 options["titles"] = titles
-            if kind == "reservation-table":
+            if kind == "reservation-table" and "window" not in options:
                 window = content.get("window") or {}
                 options["window"] = [window.get("from"), window.get("until")]
-            figures[f"{study}/{log}-{kind}"] = options
+            figures[name] = options
     return figures
 
 
