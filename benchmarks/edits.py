@@ -637,8 +637,19 @@ def _digest(path: Path) -> str | None:
     return hashlib.blake2b(path.read_bytes()).hexdigest() if path.is_file() else None
 
 
-#: Files whose content is a time or a duration, Snakemake's own, or the database, whose tables are compared.
-VOLATILE = ("log/", "benchmark/", "plans/", "swflow.json", "swflow.duckdb", ".swflow.duckdb", "logs/reached.json")
+#: Files whose content is a time, a duration, or the difference from an earlier run, Snakemake's own, or the database,
+#: whose tables are compared.
+VOLATILE = (
+    "log/",
+    "benchmark/",
+    "plans/",
+    "swflow.json",
+    "swflow.duckdb",
+    ".swflow.duckdb",
+    "logs/reached.json",
+    "changes.json",
+    "report/changes.html",
+)
 
 #: Folders in which results of former configs may stay: files that a later config may need again.
 REUSED = ("logs/", "workloads/", "runs/", "sweeps/", "bounds/", "models/")

@@ -10,6 +10,7 @@ checkpoint load:
     output:
         database="results/swflow.duckdb",
         summary="results/swflow.json",
+        changes="results/changes.json",
         verdicts=directory("results/verdicts"),
     log:
         "results/log/load.log",
@@ -27,4 +28,4 @@ checkpoint load:
         "load {output.database}"
     shell:
         "swflow load --plan {input.plan} --database {output.database} --earlier results/.swflow.duckdb "
-        "--summary {output.summary} --verdicts {output.verdicts} --processes {threads} 2>&1 | tee {log}"
+        "--summary {output.summary} --changes {output.changes} --verdicts {output.verdicts} --processes {threads} 2>&1 | tee {log}"

@@ -4,6 +4,7 @@ rule report:
     input:
         figures=partial(drawings, plan),
         database=rules.load.output.database,
+        changes=rules.load.output.changes,
         settings=plan.settings,
         keep=KEPT,
     output:
@@ -34,7 +35,7 @@ rule report:
     shell:
         "cp {input.settings} {output.settings} && "
         "swflow report {input.figures} --no-draw --studies {input.settings} --prune {input.keep} "
-        "--database {input.database} -o results/report 2>&1 | tee {log}"
+        "--changes {input.changes} --database {input.database} -o results/report 2>&1 | tee {log}"
 
 
 # On request: remove the runs, workloads and logs of former configs, and what stores keep of them.

@@ -20,6 +20,7 @@ def load(
     plan: Path | None = None,
     earlier: Path | None = None,
     summary: Path | None = None,
+    changes: Path | None = None,
     verdicts: Path | None = None,
     processes: Annotated[int, Option(min=1)] = 1,
 ) -> None:
@@ -39,18 +40,23 @@ def load(
         swflow reach could not fetch are recorded as left out.
     earlier: Keep the database under this name, too; if --database is missing, restore it first, and update it.
     summary: Also write the contents of the database to this JSON file.
+    changes: Also write to this JSON file how values and verdicts differ from those of the earlier database.
     verdicts: Also write the comparisons that the plan names to JSON files in this folder.
     processes: Compare runs in this number of processes if 100 or more are new; the result does not depend on it.
     """
+    from swflow.database.changes import changes as changes_between
+    from swflow.database.changes import snapshot
     from swflow.database.inputs import read_plan
     from swflow.database.load import load as load_runs
     from swflow.database.load import write_summary, write_verdicts
+    from swflow.files.atomic import write_json
     from swflow.files.store import link
 
     planned, left_out, compared, asked = read_plan(plan) if plan else ([], [], {}, None)
     files = [*(runs or ()), *planned]
     if earlier and earlier.is_file() and not database.exists():
         link(earlier, database)
+    old = snapshot(database) if changes else None
     counts = load_runs(
         files, database, left_out=left_out, asked=asked, progress=partial(tracked, "load"), processes=processes
     )
@@ -60,6 +66,8 @@ def load(
         write_verdicts(database, compared, verdicts)
     if summary:
         write_summary(counts, database, summary)
+    if changes:
+        write_json(changes, changes_between(old, snapshot(database)))
     held = ", ".join(f"{count:,} {table}" for table, count in counts.items())
     say(f"{database}: {database.stat().st_size / 1e6:,.1f} MB; {held}")
     from swflow.files.query import query
@@ -185,6 +193,7 @@ def report(
     database: Database = Path("results/swflow.duckdb"),
     output: Annotated[Path, OUTPUT] = Path("results/report"),
     studies: Path | None = None,
+    changes: Path | None = None,
     single_file: Annotated[bool, Option("--single-file")] = False,
     draw: bool = True,
     prune: Path | None = None,
@@ -202,6 +211,7 @@ def report(
     figures: Show these figures: .json files of swflow figure, each in a folder with the name of its study.
     output: Write the pages to this folder.
     studies: Read the studies from this config (default: all runs are one study).
+    changes: Also write the page changes.html of this JSON file, which swflow load --changes wrote.
     single_file: Write all pages into a single index.html.
     draw: Draw the figures of the studies if no figure is given.
     prune: Then remove the figures and tables of former configs, which this JSON file does not name: `files`.
@@ -211,7 +221,8 @@ def report(
     if output.suffix:
         raise SwflowError(f"{output}: a report is a folder; expected a name without an ending, such as results/report")
     shown = read_figures(figures or ())
-    say(f"{write_report(database, output, shown, studies=studies, single_file=single_file, draw=draw)}")
+    options: dict[str, Any] = {"studies": studies, "changes": changes, "single_file": single_file, "draw": draw}
+    say(f"{write_report(database, output, shown, **options)}")
     if prune:
         from swflow.studies.former import SHOWN, remove_former
 

@@ -124,8 +124,12 @@ def say_removed(workload: Any) -> None:
         return
     entry = workload.history[-1]
     source = entry.get("machine_from", "given")
+    # A model or a copying step makes more jobs than it reads.
+    kept, read = entry["kept"], entry["read"]
+    counts = f"{kept:,} of {read:,} jobs kept" if kept <= read else f"{kept:,} jobs made from {read:,}"
     say(
-        f"{workload.name}: {entry['kept']:,} of {entry['read']:,} jobs kept; removed: {describe(entry['removed'])}; "
+        f"{workload.name}: {counts}; "
+        f"removed: {describe(entry['removed'])}; "
         f"machine: {workload.machine.describe()}"
         + (f" ({GUESSED[source]})" if source in GUESSED else f", from the {source}" if source != "given" else "")
     )

@@ -14,12 +14,13 @@ from swflow import __version__
 from swflow.errors import SwflowError
 from swflow.figures.parts import DARK, Spec
 from swflow.figures.request import all_runs
-from swflow.files.atomic import write_text
+from swflow.files.atomic import read_json, write_text
 from swflow.files.cache import read_cached, write_cached
 from swflow.files.fingerprint import fingerprint
 from swflow.files.query import connect, fetched
 from swflow.report.answers import COLUMNS
 from swflow.report.blocks import Page
+from swflow.report.changes import changes_page
 from swflow.report.pages import pages as pages_of
 from swflow.report.plan import read_plan
 from swflow.report.source import Source
@@ -58,6 +59,7 @@ def write_report(
     figures: Sequence[Spec] = (),
     *,
     studies: str | os.PathLike[str] | None = None,
+    changes: str | os.PathLike[str] | None = None,
     single_file: bool = False,
     draw: bool = True,
 ) -> Path:
@@ -68,7 +70,7 @@ def write_report(
     verdict behind each claim. Obsolete pages of a previous report are removed. Each of the ``figures``, interactive
     Vega-Lite specifications from `swflow.figures.draw`, appears on the page of its study; with ``draw``, the figures of
     each study that has none are drawn. ``studies`` is the config that assigns runs to studies; default: all runs are
-    one study. Returns the page to open first.
+    one study. ``changes``, which `swflow load --changes` wrote, become a page. Returns the page to open first.
     """
     folder = Path(folder)
     # One thread: the order of floating-point sums is then fixed, so that the report is reproducible.
@@ -78,6 +80,8 @@ def write_report(
         plan = read_plan(studies, all_runs(connection))
         source = Source(connection, plan, figures, draw)
         pages = list(pages_of(source))
+        if changes is not None:
+            pages.append(changes_page(read_json(changes, "changes; write them with: swflow load --changes")))
         tables = {name: fetched(connection.execute(f"FROM {name} ORDER BY ALL")) for name in CSV_TABLES}
     site = Site(pages, plan.digest, single_file)
     if single_file:

@@ -1,9 +1,11 @@
 """What the rules of the Snakemake workflow need of a config: names, options, input files and resources of jobs."""
 
+import contextlib
 import hashlib
 import json
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -40,6 +42,7 @@ from swflow.studies.step_options import (
 #: The config of the results, with its defaults: an output of the report.
 SETTINGS = Path("results/settings.json")
 REACHED = Path("results/logs/reached.json")
+CHANGES = Path("results/changes.json")
 VERDICTS = Path("results/verdicts")
 
 
@@ -143,6 +146,7 @@ class Workflow:
     reach: Callable[[], Any] = lambda: None
     load: Callable[[], Any] = lambda: None
     is_done: bool = field(default=False, init=False)
+    began: float = field(default_factory=time.time, init=False)
     # Snakemake calls the functions of all ready jobs in every pass of its scheduler, so slow results are kept.
     _reached: tuple[int, dict[str, str]] = field(default=(-1, {}), init=False)
     _digests: dict[str, str] = field(default_factory=dict, init=False)
@@ -254,6 +258,13 @@ class Workflow:
             print(f"left out: {runs} runs and sweeps of {missing[log]}", file=sys.stderr)
         if missing:
             print("left out: to try again: snakemake --forcerun reach; to fail instead: strict: true", file=sys.stderr)
+
+    def report_changes(self) -> None:
+        """Print how the load of this call changed values and verdicts; nothing if it did not load."""
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            if CHANGES.stat().st_mtime >= self.began:
+                for line in json.loads(CHANGES.read_text(encoding="utf-8")).get("lines", ()):
+                    print(line, file=sys.stderr)
 
     def origin(self, wildcards: Any) -> str:
         """Return the catalogue's description of the file of a log; another description means another log."""
