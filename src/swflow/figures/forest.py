@@ -181,7 +181,7 @@ def _read(
     for study, variant, base, *row in sorted(rows, key=lambda row: (_natural(row[1]), _natural(row[2]))):
         reference = references.get(study)
         if reference is None or base.endswith(f"/{reference}"):
-            found[study].setdefault((variant, base), []).append(_row(*row))
+            found[study].setdefault((variant, base), []).append(_row(row))
     wanted = list(FOREST_MEASURES)
     for pairs in found.values():
         for pair in _single_draws(pairs):
@@ -214,10 +214,9 @@ def _single_draws(pairs: Pairs) -> list[tuple[str, str]]:
     return [pair for pair, recipes in of_recipes.items() if recipes != pair and recipes in pairs]
 
 
-def _row(
-    measure: str, base: float | None, difference: float | None, low: float | None, high: float | None, verdict: str,
-    basis: str, blocks: int, freedom: float | None, saturated: bool,
-) -> Row:  # fmt: skip
+def _row(found: Sequence[Any]) -> Row:
+    """Return a row from the columns of the queries after the base."""
+    measure, base, difference, low, high, verdict, basis, blocks, freedom, saturated = found
     needed = blocks_to_decide(base or 0.0, difference or 0.0, low, high, blocks, freedom)
     decides = what_decides(verdict, needed, blocks, basis)
     if not base or difference is None:

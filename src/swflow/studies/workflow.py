@@ -84,6 +84,14 @@ def read_config(config: dict[str, Any], schema: str | os.PathLike[str]) -> dict[
     return dict(with_only(full))
 
 
+def report_changes(plan: "Workflow") -> None:
+    """Print how the load of this call changed values and verdicts; nothing if it did not load."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        if CHANGES.stat().st_mtime >= plan.began:
+            for line in json.loads(CHANGES.read_text(encoding="utf-8")).get("lines", ()):
+                print(line, file=sys.stderr)
+
+
 def offer_package() -> None:
     """Set ``SWFLOW_PACKAGE``, the folder of this package, for the script that adds it to an environment of conda."""
     os.environ["SWFLOW_PACKAGE"] = str(PACKAGE)
@@ -258,13 +266,6 @@ class Workflow:
             print(f"left out: {runs} runs and sweeps of {missing[log]}", file=sys.stderr)
         if missing:
             print("left out: to try again: snakemake --forcerun reach; to fail instead: strict: true", file=sys.stderr)
-
-    def report_changes(self) -> None:
-        """Print how the load of this call changed values and verdicts; nothing if it did not load."""
-        with contextlib.suppress(OSError, ValueError, AttributeError):
-            if CHANGES.stat().st_mtime >= self.began:
-                for line in json.loads(CHANGES.read_text(encoding="utf-8")).get("lines", ()):
-                    print(line, file=sys.stderr)
 
     def origin(self, wildcards: Any) -> str:
         """Return the catalogue's description of the file of a log; another description means another log."""
