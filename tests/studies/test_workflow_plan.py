@@ -26,7 +26,7 @@ from swflow.studies.rule_options import (
     step_kind,
 )
 from swflow.studies.runs import read_simulations
-from swflow.studies.workflow import REACHED, SETTINGS, Workflow, read_config
+from swflow.studies.workflow import CHANGES, REACHED, SETTINGS, Workflow, read_config, report_changes
 
 ROOT = Path(__file__).parents[2]
 #: A job without wildcards.
@@ -297,3 +297,27 @@ def test_a_forecast_names_a_scheduler_of_the_config(config):
     forecast[0]["scheduler"] = "fsfc"
     with pytest.raises(SwflowError, match=r"forecast\[0\]: scheduler: unknown scheduler 'fsfc'"):
         Workflow(config | {"studies": {"one": study}})
+
+
+def test_changes_are_printed_by_the_call_that_loaded(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    report_changes(SimpleNamespace(began=0.0))  # nothing was loaded
+    CHANGES.parent.mkdir()
+    for content, printed in (("{}", ""), ('{"lines": ["changed: one"]}', "changed: one\n"), ("[]", ""), ("{", "")):
+        CHANGES.write_text(content)
+        report_changes(SimpleNamespace(began=CHANGES.stat().st_mtime - 1))
+        assert capsys.readouterr().err == printed
+        report_changes(SimpleNamespace(began=CHANGES.stat().st_mtime + 1))
+        assert capsys.readouterr().err == ""
+
+
+def test_a_study_may_name_predefined_schedulers(tmp_path, monkeypatch, capsys):
+    (tmp_path / "logs.yaml").write_text("A: {path: A.swf, processors: 4}")
+    monkeypatch.chdir(tmp_path)
+    runs = [{"workloads": ["{log}"], "schedulers": ["f2", "sjf"]}]
+    config = {"catalogue": ["logs.yaml"], "schedulers": {"sjf": {"order": "sjf"}},
+              "studies": {"one": {"logs": ["A"], "runs": runs}}}  # fmt: skip
+    found = read_config(config, SCHEMA)
+    assert found["schedulers"] == {"sjf": {"order": "sjf"}, "f2": {"order": "f2", "backfill": "easy"}}
+    line = "schedulers: sjf: redefines the predefined scheduler: backfill 'none' instead of 'easy'\n"
+    assert capsys.readouterr().err == line
