@@ -369,7 +369,7 @@ def _figures(config: Config, entries: Iterable[Entry]) -> dict[str, dict[str, An
                 )
             base = content.get("baseline") if kind == "difference" else None  # the first run is the base
             ordered = sorted(runs, key=lambda run: base is not None and run[1] != base)
-            options = {"kind": kind, "log": log, "title": log, "split": subsets(content)}
+            options: dict[str, Any] = {"kind": kind, "log": log, "title": log, "split": subsets(content)}
             options |= {"runs": ["/".join(run) for run in ordered]} | options_of_figure(entry)
             schedulers = {scheduler for _, scheduler in runs}
             if titles := {one: title for one, title in config.get("titles", {}).items() if one in schedulers}:
