@@ -49,7 +49,9 @@ _ROW, _LINE, _ENDS = 13, 50, (1 / 64, 64.0)
 #: The verdicts in the legend, and their colors.
 _COLOURS = {BETTER: BLUE, WORSE: VERMILION, "undecided": "#777777"}
 
-_TICKS = (0.02, 0.05, 0.1, 0.2, 0.5, 0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0)
+#: Ticks of a wide axis, and of one of less than a factor of four.
+_TICKS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0)
+_FINE_TICKS = (0.02, 0.05, 0.1, 0.2, 0.5, 0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0)
 _LABEL = (
     "datum.value == 1 ? '0' : datum.value < 1 ? '−' + format(100 * (1 - datum.value), '.3~r') + ' %' : "
     "datum.value <= 2 ? '+' + format(100 * (datum.value - 1), '.3~r') + ' %' : '× ' + format(datum.value, '.3~r')"
@@ -249,14 +251,20 @@ def _chart(found: Mapping[str, Pairs], titles: Mapping[str, str], title: str, mo
     low, high = (max(_ENDS[0], min([0.9, *ends])), min(_ENDS[1], max([1.1, *ends])))
     domain = [float(f"{low / (high / low) ** 0.03:.4g}"), float(f"{high * (high / low) ** 0.03:.4g}")]
     data = FigureData()
-    panels = [_panel(data, pairs, titles[study], domain, place == 0)
+    measures = {row.measure for pairs in found.values() for rows in pairs.values() for row in rows}
+    only = FOREST_MEASURES[measures.pop()] if len(measures) == 1 else ""
+    panels = [_panel(data, pairs, titles[study], domain, only, place == 0)
               for place, (study, pairs) in enumerate(found.items())]  # fmt: skip
     words = "gray: undecided; hollow: saturated"
     return finished_figure(data, panels, title, _CAPTION, more, subtitle=words)
 
 
-def _panel(data: FigureData, pairs: Pairs, title: str, domain: list[float], first: bool) -> Spec:
-    """Return the panel of a study: under the name of each pair, a row per measure and what would decide it."""
+def _panel(data: FigureData, pairs: Pairs, title: str, domain: list[float], only: str, first: bool) -> Spec:
+    """
+    Return the panel of a study: under the name of each pair, a row per measure and what would decide it.
+
+    ``only`` is the measure if there is a single one; the axis then names it instead of the rows.
+    """
     common = _common_base(pairs)
     lines: list[Spec] = []
     for pair, rows in pairs.items():
@@ -267,10 +275,13 @@ def _panel(data: FigureData, pairs: Pairs, title: str, domain: list[float], firs
         "k:N",
         sort=None,
         scale=alt.Scale(domain=keys, padding=0),
-        axis=alt.Axis(title=None, labelExpr="split(datum.value, '|')[1]", ticks=False, domain=False),
+        axis=alt.Axis(title=None, labels=not only, labelExpr="split(datum.value, '|')[1]", ticks=False, domain=False),
     )
-    bounds = [tick for tick in _TICKS if domain[0] <= tick <= domain[1]]
-    axis = alt.Axis(title="change against the base", values=bounds, labelExpr=_LABEL, labelOverlap="greedy")
+    ticks = _TICKS if domain[1] / domain[0] > 4 else _FINE_TICKS
+    bounds = [tick for tick in ticks if domain[0] <= tick <= domain[1]]
+    axis = alt.Axis(
+        title=f"{only or 'change'} against the base", values=bounds, labelExpr=_LABEL, labelOverlap="greedy"
+    )
     x = alt.X("r:Q", scale=alt.Scale(type="log", domain=domain, clamp=True, nice=False), axis=axis)
     subtitle = textwrap.wrap(f"base: {common}", _LINE) if common else []
     return layered(
