@@ -56,7 +56,8 @@ def site(tmp_path_factory):
     found = summary(walk_forward(from_log(workload)[0], 6 * WEEK, 10 * WEEK), 20)
     about = {"kind": "forecast", "study": "one", "workload": "A"}
     write_table(found, folder / "forecast.parquet", about)
-    load([folder / "runs/A", folder / "runs/B", folder / "forecast.parquet"], folder / "d.duckdb")
+    asked = {"waits": [(f"{log}/easy", f"{log}/fcfs") for log in "AB"], "one": [("A/fcfs", "A/easy")]}
+    load([folder / "runs/A", folder / "runs/B", folder / "forecast.parquet"], folder / "d.duckdb", asked=asked)
     published(folder / "d.duckdb", [
         ("A", "far", 1.0, "A", "easy", "mean_wait_time"), ("A", "none", 0.0, "A", "easy", "killed"),
         ("Z", "gone", 1.0, "Z", "easy", "mean_wait_time"),
@@ -68,9 +69,13 @@ def site(tmp_path_factory):
     for file in files:
         file.parent.mkdir(parents=True, exist_ok=True)
         write(draw(file.stem[2:], folder / "d.duckdb", log="A", interactive=True), file)
+    values = [["A/easy", "mean_wait_time", 3600.0, 1800.0], ["A/easy", "utilization", 0.5, None]]
+    verdicts = [["A/easy", "A/fcfs", "awrt", "equal", "base is better"]]
+    changed = {"runs": 2, "values": values, "added": ["A/mine"], "removed": [], "verdicts": verdicts}
+    (folder / "changes.json").write_text(json.dumps({"studies": {"waits": changed}, "lines": []}))
     for name, single in (("site", False), ("single", True)):
         write_report(folder / "d.duckdb", folder / name, read_figures(files), studies=folder / "config.yaml",
-                     single_file=single)  # fmt: skip
+                     changes=folder / "changes.json", single_file=single)  # fmt: skip
     return folder
 
 
@@ -174,7 +179,7 @@ def test_the_page_of_forecasts_answers_and_fits(browser, forecast_page, width):
         assert tab.complaints == []
 
 
-PAGES = ("index", "tables", "papers/some-2001", "studies/waits", "studies/one", "logs/A")
+PAGES = ("index", "tables", "changes", "papers/some-2001", "studies/waits", "studies/one", "logs/A")
 
 
 @pytest.mark.parametrize("page", PAGES)

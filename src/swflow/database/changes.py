@@ -113,7 +113,7 @@ def _in_words(parts: Mapping[str, Any]) -> str:
         run, measure, before, after = max(changed, key=_size)
         runs = len({one for one, *_ in changed})
         share = f" ({100 * (after / before - 1):+.1f} %)" if before and after is not None else ""
-        values = " -> ".join("unknown" if value is None else f"{value:,.4g}" for value in (before, after))
+        values = " -> ".join(map(_number, (before, after)))
         words.append(f"{runs} of {parts['runs']} runs, most {run} {measure.replace('_', ' ')} {values}{share}")
     for key, word in (("added", "new"), ("removed", "removed")):
         if count := len(parts[key]):
@@ -123,6 +123,20 @@ def _in_words(parts: Mapping[str, Any]) -> str:
         of = f", such as {variant} against {base} ({measure.replace('_', ' ')}): {before} -> {after}"
         words.append(f"{count} verdict{'s' * (count > 1)}{of}")
     return "; ".join(words)
+
+
+def _number(value: float | None) -> str:
+    """
+    Return a value with four digits, and all digits before the point.
+
+    Examples
+    --------
+    >>> _number(126123.4), _number(0.51239), _number(None)
+    ('126,123', '0.5124', 'unknown')
+    """
+    if value is None:
+        return "unknown"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def _size(row: Sequence[Any]) -> float:

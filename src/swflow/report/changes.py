@@ -42,14 +42,13 @@ def _blocks(study: str, parts: Mapping[str, Any]) -> list[Block]:
 
 def _values(study: str, measure: str, rows: Sequence[Sequence[Any]]) -> Block:
     """Return the table of a measure; times have their units."""
-    kinds = {"before": kind_of(f"{measure}_time" if measure == "awrt" else measure, [1.5])}
-    kinds["after"] = kinds["before"]
+    kinds = {"before": kind_of(measure, [1.5]), "after": kind_of(measure, [1.5]), "change": "percent"}
     shown = [
         [run, before, after, after / before - 1 if before and after is not None else None]
         for run, _, before, after in rows
     ]
-    names = ("run", "before", "after", "change_share")
-    title = measure.replace("_", " ")
+    names = ("run", "before", "after", "change")
+    title = "AWRT" if measure == "awrt" else measure.replace("_", " ")
     sql = f"SELECT run, {measure} FROM metrics ORDER BY run"
     return _table(f"{study}-{measure}", title[:1].upper() + title[1:], "", sql, names, shown, kinds)
 
