@@ -288,11 +288,21 @@ def test_a_figure_of_a_study_has_the_options_of_the_command(database, tmp_path):
 @pytest.mark.parametrize("bins", [20, 10])
 def test_wider_cells_hold_the_same_jobs(database, bins, scale):
     """A reader asks for other bins: the cells add the jobs of those that they merge."""
-    totals = []
+    totals, steps = [], []
     for some in (100, bins):
         spec = draw("heatmap", database, runs=["A/easy"], measures=["wait_time"], bins=some, scale=scale)
         (cells,) = (rows for rows in spec["datasets"].values() if rows and "n" in rows[0])
         assert max(row["i"] for row in cells) < some
+        high = max(max(row["j"]) for row in cells) + 1
+        (axis,) = {
+            tuple(layer["encoding"]["y"]["scale"]["domain"])
+            for layer in spec["vconcat"][0]["hconcat"][0]["layer"]
+            if "y2" in layer["encoding"]
+        }
+        per_cell = {100: 1, 20: 4, 10: 6}[some]
+        steps.append(axis[1] / high)  # of 100 linear bins, the highest has a job
+        top = 10 ** (high * per_cell / 12) if scale == "log" else high * per_cell * steps[0]
+        assert top <= axis[1] * 1.0001  # no cell is above the axis
         totals.append((sum(map(sum, (row["n"] for row in cells))), sum(len(row["n"]) for row in cells)))
     assert totals[0][0] == totals[1][0] > 0 and totals[1][1] < totals[0][1]
 

@@ -236,8 +236,11 @@ def _heatmap_row(
     most = max(2, *(int(some.max(initial=0)) for some in counts))
     largest = max(1, *(_most(panel.bubbles) for panel in panels))
     step = top / panels[0].heatmap.jobs.shape[1] if linear else 0.0
+    bins = max(panel.heatmap.jobs.shape[1] for panel in panels)
+    whole = bins + -bins % cells.values  # the highest cell is as high as the others
+    top *= whole / bins if linear else 10 ** ((whole - bins) / BINS_PER_DECADE)
     y = value_axis(measure, top, linear)
-    width, height = panel_size(max(panel.heatmap.jobs.shape[1] for panel in panels), interactive=brush is not None)
+    width, height = panel_size(whole, interactive=brush is not None)
     charts: list[Any] = []
     for number, (name, panel) in enumerate(zip(styles, panels, strict=True)):
         axis = first_titled(y, number)
