@@ -103,7 +103,7 @@ VALUES: dict[str, Iterable[str] | Callable[[], Iterable[str]]] = {
     "order": tuple(ORDERS),
     "backfill_order": tuple(ORDERS),
     "scheduler": tuple(KNOWN),
-    "figure.kind": _values_of("swflow.figures", "KINDS", "sweep"),
+    "figure.kind": _values_of("swflow.figures", "KINDS", "sweep", "forest"),
     "figure.scale": ("log", "linear"),
     "sql.query": _values_of("swflow.database.schema", "TABLES", "jobs", "outcomes"),
     "fetch.log": _logs,
