@@ -300,7 +300,7 @@ def test_wider_cells_hold_the_same_jobs(database, bins, scale):
             if "y2" in layer["encoding"]
         }
         per_cell = {100: 1, 20: 4, 10: 6}[some]
-        steps.append(axis[1] / high)  # of 100 linear bins, the highest has a job
+        steps.append(axis[1] / high)  # the highest of the 100 linear bins has a job
         top = 10 ** (high * per_cell / 12) if scale == "log" else high * per_cell * steps[0]
         assert top <= axis[1] * 1.0001  # no cell is above the axis
         totals.append((sum(map(sum, (row["n"] for row in cells))), sum(len(row["n"]) for row in cells)))
