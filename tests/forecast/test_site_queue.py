@@ -123,8 +123,20 @@ def test_a_queue_much_later_than_the_log_is_refused(known, days, refused):
 def test_queues_that_do_not_fit_the_machine_are_refused(known):
     with pytest.raises(SwflowError, match=r"q.json: job 7: 65 processors; expected at most the 64"):
         known.set_queue(Queue([job("7", processors=65)]), "q.json")
-    with pytest.raises(SwflowError, match="no job waits or runs"):
-        known.set_queue(Queue(), "q.json")
+
+
+def test_an_empty_queue_has_no_forecasts(known, tmp_path):
+    from swflow.forecast.documents import json_text, prometheus_text
+    from swflow.forecast.page import write_page
+
+    empty = Queue()
+    assert known.set_queue(empty, "q.txt") == ["q.txt: the queue is empty: no job waits or runs"]
+    assert known.of_waiting() == [] and json.loads(json_text(known, []))["rows"] == []
+    assert "# HELP" in prometheus_text(known, [])
+    write_page(known, tmp_path / "page.html")
+    empty.moment = NOW + DAY
+    known.set_queue(empty, "q.json")
+    assert known.now == NOW + DAY - SECOND
 
 
 def test_running_jobs_without_a_limit_are_planned_with_past_run_times(known):

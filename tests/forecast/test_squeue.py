@@ -5,11 +5,13 @@ import math
 from datetime import datetime
 
 import pytest
+import yaml
 
 from swflow.errors import SwflowError
 from swflow.forecast.queued import Blocked, Place, place_of
 from swflow.forecast.squeue import FORMAT, read_squeue
 from swflow.log.importers.slurm import STATES
+from swflow.log.recognise import recognize
 
 HEADER = "JOBID|USER|ACCOUNT|PARTITION|CPUS|TIME_LIMIT|SUBMIT_TIME|START_TIME|STATE"
 WHOLE = f"{HEADER}|REASON|QOS|DEPENDENCY"
@@ -240,7 +242,7 @@ def test_columns_can_have_any_order_and_fixed_widths(tmp_path):
         (line() + "\n", "no header"),
         ('{"jobs": 3}', "JSON without a list 'jobs'"),
         ('{"jobs": [3]}', "q.txt: job 1 of 1"),
-        ('[{"job_id": 3}]', "JSON without a list 'jobs'"),
+        ('[{"job_id": 3}]', "q.txt: job 1 of 1: no job_state"),
     ],
 )
 def test_other_formats_are_refused_with_the_right_one(tmp_path, text, named):
@@ -275,6 +277,91 @@ def test_an_empty_field_between_single_blanks_is_named_by_its_line(tmp_path):
     assert len(read(tmp_path, f"{header}\n{row}\n")) == 1
     with pytest.raises(SwflowError, match=r"q\.txt:3: "):
         read(tmp_path, f"{header}\n{row}\n{row.replace(' acc', '')}\n")
+
+
+NAMES = ("JOBID", "NAME", "USER", "PARTITION", "CPUS", "TIME_LIMIT", "SUBMIT_TIME", "STATE", "REASON")
+
+
+def aligned(*rows: tuple[str, ...], right: bool) -> str:
+    """Return a table whose columns but the last are 20 characters wide."""
+    lines = [(*(f"{cell:>20}" if right else f"{cell:<20}" for cell in row[:-1]), row[-1]) for row in (NAMES, *rows)]
+    return "".join((" " if right else "").join(line).rstrip() + "\n" for line in lines)
+
+
+@pytest.mark.parametrize("right", [True, False])
+@pytest.mark.parametrize("whole", [True, False])
+def test_blanks_and_empty_cells_in_fixed_widths(tmp_path, right, whole):
+    rest = ("ann", "batch", "4", "2:00:00", "2024-01-24T09:00:00", "PENDING")
+    rows = [
+        ("7", "my long name", *rest, "Priority"), ("12345678901234567890", "a b", *rest, "launch failed requeued held"),
+        ("9", "x", *rest, ""),
+    ]  # fmt: skip
+    found = read(tmp_path, aligned(*rows, *([("10", "x", *rest, "None")] if whole else []), right=right))
+    assert [one.job for one in found[:3]] == ["7", "12345678901234567890", "9"]
+    assert {(one.user, one.processors, one.limit) for one in found} == {("ann", 4, 7200)}
+    assert [one.reason for one in found[:3]] == ["Priority", "launch failed requeued held", ""]
+
+
+def test_a_cell_beyond_its_width_is_not_cut(tmp_path):
+    header, row = aligned(("7", "x", "ann", "batch", "4", "2:00:00", "2024-01-24T09:00:00", "PENDING", ""), right=True
+                          ).splitlines()  # fmt: skip
+    with pytest.raises(SwflowError, match=r"q\.txt:2: another number of columns"):
+        read(tmp_path, f"{header}\n{'1' * 24}{row[20:]}\n")
+
+
+#: Quirks of queues: how the plain text is written otherwise.
+QUIRKS = {
+    "utf-16": lambda text: text.encode("utf-16"),
+    "comma": lambda text: text.replace("|", ","),
+    "semicolon": lambda text: text.replace("|", ";"),
+    "tab": lambda text: text.replace("|", "\t"),
+    "trailing separator": lambda text: text.replace("\n", "|\n"),
+    "lower-case header": lambda text: text.replace(WHOLE, WHOLE.lower()),
+    "cluster": lambda text: f"CLUSTER: main\n{text}",
+    "date": lambda text: f"Wed Jan 24 09:30:00 2024\n{text}",
+    "message": lambda text: f"squeue: warning: slow\n\n{text}",
+    "offset": lambda text: text.replace("T09:00:00|", "T09:00:00+0100|"),
+}
+
+
+@pytest.mark.parametrize("quirk", QUIRKS)
+def test_quirks_of_texts(tmp_path, quirk):
+    plain = f"{WHOLE}\n{line()}|Priority|normal|(null)\n{line('50_[1-9:4]')}|(null)||\n"
+    expected = read(tmp_path, plain)
+    found = read(tmp_path, QUIRKS[quirk](plain))
+    if quirk == "offset":
+        assert {one.submit for one in found} == {1_706_083_200.0}
+        found = [one._replace(submit=expected[0].submit) for one in found]
+    assert list(found) == list(expected) and [one.job for one in found] == ["5", "50_1", "50_5", "50_9"]
+    assert {one.blocked() for one in found} == {Blocked.NOT}
+    assert recognize(tmp_path / "q.txt").key == "squeue"
+
+
+@pytest.mark.parametrize("form", ["yaml", "list", "lines", "infinite"])
+def test_quirks_of_documents(tmp_path, form):
+    jobs = [job(job_id=number, time_limit=math.inf if form == "infinite" else 120) for number in (7, 8)]
+    text = {
+        "yaml": "---\n" + yaml.safe_dump({"meta": {"x": 1}, "jobs": jobs}, sort_keys=False),
+        "lines": "".join(json.dumps(one) + "\n" for one in jobs),
+        "list": json.dumps(jobs), "infinite": json.dumps({"jobs": jobs}),
+    }[form]  # fmt: skip
+    found = read(tmp_path, text)
+    assert [one.job for one in found] == ["7", "8"]
+    assert all(math.isnan(one.limit) if form == "infinite" else one.limit == 7200 for one in found)
+    assert recognize(tmp_path / "q.txt").key == "squeue"
+
+
+@pytest.mark.parametrize("text", [f"{WHOLE}\n", json.dumps({"jobs": [], "last_update": number(1_700_000_000)})])
+def test_a_queue_can_be_empty(tmp_path, text):
+    found = read(tmp_path, text)
+    assert list(found) == [] and found.moment == (None if "|" in text else 1_700_000_000)
+    assert recognize(tmp_path / "q.txt").key == "squeue"
+
+
+@pytest.mark.parametrize("second", [HEADER, "CLUSTER: other"])
+def test_two_queues_in_a_file_are_refused(tmp_path, second):
+    with pytest.raises(SwflowError, match=r"q\.txt:3: .*: a second queue"):
+        read(tmp_path, f"{HEADER}\n{line()}\n{second}\n{line()}\n")
 
 
 @pytest.mark.slow

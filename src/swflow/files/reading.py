@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import os
+import re
 import stat
 import zlib
 from collections.abc import Iterator
@@ -32,6 +33,7 @@ MOST_PACKED, PACKED_SIZE = 100, 2**26
 PART = 2**26
 
 BOM = b"\xef\xbb\xbf"
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 GZIP_MAGIC = b"\x1f\x8b"
 _OTHER_MAGIC = {
     b"BZh": "compressed with bzip2",
@@ -40,6 +42,9 @@ _OTHER_MAGIC = {
     b"PK\x03\x04": "a zip archive",
     b"PAR1": "a Parquet file",
 }
+
+#: What can be between documents of JSON.
+_BETWEEN = re.compile(r"[\s,]*")
 
 _KINDS = {
     stat.S_IFDIR: "a folder",
@@ -106,14 +111,28 @@ def read_content(path: str | os.PathLike[str], limit: Limit = FILE) -> bytes:
     return content
 
 
+def as_utf8(text: bytes) -> bytes:
+    r"""
+    Return a text without a mark of the byte order, from UTF-16 in UTF-8.
+
+    Examples
+    --------
+    >>> as_utf8("JobID|User".encode("utf-16")), as_utf8(b"\xef\xbb\xbfJobID")
+    (b'JobID|User', b'JobID')
+    """
+    if text.startswith(_UTF_16):
+        return text.decode("utf-16", "replace").encode()
+    return text.removeprefix(BOM)
+
+
 def read_bytes(path: str | os.PathLike[str], what: str = "text") -> bytes:
     """Return a file's text, decompressed if it is gzipped, without a mark of the byte order."""
-    return plain_text(read_content(path), _name_of(path), what).removeprefix(BOM)
+    return plain_text(read_content(path), _name_of(path), what)
 
 
 def read_text(path: str | os.PathLike[str], limit: Limit = SETTINGS, *, errors: str = "strict") -> str:
     """Return the text of a file in UTF-8; with ``errors="replace"``, other bytes become U+FFFD."""
-    content = read_content(path, limit).removeprefix(BOM)
+    content = as_utf8(read_content(path, limit))
     try:
         return content.decode("utf-8", errors)
     except UnicodeDecodeError as error:
@@ -129,8 +148,35 @@ def parse_json(text: str | bytes, where: str, *, is_option: bool = False) -> Any
 
     In an option, which is short, a name that an object has twice is a mistake, too.
     """
-    try:
+    with _mistakes_reported(where):
         return json.loads(text, object_pairs_hook=_unique if is_option else None)
+
+
+def parse_documents(text: str | bytes, where: str) -> list[Any]:
+    r"""
+    Parse JSON documents that follow each other, such as one per line; raise an error as `parse_json`.
+
+    Examples
+    --------
+    >>> parse_documents(b'{"a": 1}\n{"a": 2}\n', "jobs.json"), parse_documents("[3]", "jobs.json")
+    ([{'a': 1}, {'a': 2}], [[3]])
+    """
+    found, at = list[Any](), 0
+    with _mistakes_reported(where):
+        words = (text.decode() if isinstance(text, bytes) else text).strip()
+        decoder = json.JSONDecoder()
+        while not found or at < len(words):
+            document, end = decoder.raw_decode(words, at)
+            found.append(document)
+            at = _BETWEEN.match(words, end).end()  # type: ignore[union-attr]
+    return found
+
+
+@contextmanager
+def _mistakes_reported(where: str) -> Iterator[None]:
+    """Convert the errors of parsing JSON to one line."""
+    try:
+        yield
     except _Duplicate as error:
         raise SwflowError(f"{where}: {shown(str(error))} is given twice") from None
     except json.JSONDecodeError as error:
@@ -157,7 +203,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def plain_text(content: bytes, where: str, what: str = "text") -> bytes:
     """
-    Return a text, decompressed if it is gzipped.
+    Return a text, decompressed if it is gzipped, as `as_utf8`.
 
     ``where`` names the file in error messages, ``what`` the expected content.
     """
@@ -165,6 +211,7 @@ def plain_text(content: bytes, where: str, what: str = "text") -> bytes:
     if content.startswith(GZIP_MAGIC):
         with _damage_reported(where):
             text = b"".join(blocks(io.BytesIO(content), len(content), where, TEXT))
+    text = as_utf8(text)
     require_text(text, where, what)
     return text
 

@@ -78,8 +78,6 @@ def queue_state(known: Known, jobs: Sequence[Queued], where: str) -> QueueState:
     header = known.common.get("header")
     if known.sweep is None or header is None:
         raise SwflowError(f"{where}: {known.name} is a table of polls; expected a log of the site (swf, sacct)")
-    if not jobs:
-        raise SwflowError(f"{where}: no job waits or runs; expected the queue of {known.name}")
     for job in jobs:
         if job.processors > known.sweep.processors:
             raise SwflowError(
@@ -88,7 +86,8 @@ def queue_state(known: Known, jobs: Sequence[Queued], where: str) -> QueueState:
             )
     times = [_log_seconds(time, header) for job in jobs for time in (job.submit, job.start) if time is not None]
     stated = getattr(jobs, "moment", None)
-    latest = max(times) if stated is None else max(_log_seconds(stated, header), max(times))
+    times += [] if stated is None else [_log_seconds(stated, header)]
+    latest = max(times, default=known.now)
     if latest > known.now + TOLERANCE:
         raise SwflowError(
             f"{where}: {_shown(latest, header)} is {(latest - known.now) / DAY:,.0f} days after the last event of "
@@ -101,13 +100,14 @@ def queue_state(known: Known, jobs: Sequence[Queued], where: str) -> QueueState:
         job.partition for job, entry in zip(jobs, entries, strict=True) if entry.request.queue == NO_QUEUE
     )
     names = partition_names(known)
-    if sum(unknown.values()) == len(jobs):
+    if jobs and sum(unknown.values()) == len(jobs):
         advice = suggest(next(iter(unknown)), names)
         raise SwflowError(f"{where}: partition {next(iter(unknown))!r}; expected a partition of {known.name}{advice}")
     notes = [
         f"{where}: partition {name!r} is not in {known.name}; jobs not forecast: {count:,}{suggest(name, names)}"
         for name, count in unknown.items()
     ]
+    notes += [] if jobs else [f"{where}: the queue is empty: no job waits or runs"]
     return QueueState(now, entries, notes + _notes(entries, where))
 
 

@@ -53,7 +53,7 @@ class Blocked(Enum):
 
 
 #: Reasons of jobs that wait for processors and for the jobs before them.
-_ORDINARY = {"", "none", "resources", "priority", "cleaning", "prolog", "(null)", "n/a"}
+_ORDINARY = {"", "none", "resources", "priority", "cleaning", "prolog", "(null)", "null", "n/a"}
 
 _HELD = re.compile(r"jobheld|jobhold|.*requeued held", re.IGNORECASE)
 _NEVER = re.compile(

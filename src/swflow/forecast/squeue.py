@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +10,12 @@ import polars as pl
 
 from swflow.errors import SwflowError, shown
 from swflow.files.reading import FILE, read_text
+from swflow.forecast.aligned import Aligned
 from swflow.forecast.queued import SENTINELS, Place, Queue, Queued, past, place_of, tasks_in, within_limits
+from swflow.log.importers.cells import SEPARATORS
+from swflow.log.importers.notation import moments
 from swflow.log.importers.slurm import seconds, state
+from swflow.log.recognise import is_yaml, without_preamble
 from swflow.values import MOST_PROCESSORS, local_time, moment, whole_number
 
 #: A format of ``squeue -o`` with all columns that are read: job, user, account, partition, CPUs, limit, submission,
@@ -35,14 +39,15 @@ _ARRAY = re.compile(r"(\d+)_\[?([^\]]*)\]?(?:%\d+)?")
 
 def read_squeue(path: Path) -> Queue:
     """
-    Return the jobs that wait or run, from the output of ``squeue --json``, ``squeue -o`` or ``squeue -O``.
+    Return the jobs that wait or run, from the output of ``squeue --json``, ``--yaml``, ``-o`` or ``-O``.
 
     Each task of a job array is a job. A text has a header with the columns of `FORMAT`, in any order, of which reason,
-    QOS, account, dependency and, if no job runs, start can be missing; they are separated by ``|``, or have fixed
-    widths. Raise `SwflowError`, with the line or the job, for another format, and for values that a queue cannot have.
+    QOS, account, dependency and, if no job runs, start can be missing; they are separated by ``|``, a tab, ``;`` or
+    ``,``, or have fixed widths. A text with only a header is an empty queue. Raise `SwflowError`, with the line or the
+    job, for another format, and for values that a queue cannot have.
     """
     text = read_text(path, FILE, errors="replace").lstrip("\ufeff")
-    if text.lstrip().startswith(("{", "[")):
+    if text.lstrip().startswith(("{", "[")) or is_yaml(text.encode()):
         from swflow.forecast.squeue_json import read_json
 
         return read_json(text, path)
@@ -50,16 +55,29 @@ def read_squeue(path: Path) -> Queue:
 
 
 def _text_rows(text: str, path: Path) -> Iterator[Queued]:
-    lines = [(number, line.rstrip("\r\n")) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+    rest, before = without_preamble(text.encode())
+    lines = [
+        (number, line.rstrip("\r\n")) for number, line in enumerate(rest.decode().splitlines(), before + 1)
+        if line.strip()
+    ]  # fmt: skip
     if not lines:
-        raise SwflowError(f"{path}:1: 'empty'; expected squeue -o '{FORMAT}'")
+        found = f"{shown(text.strip()[:60])}: no header" if text.strip() else "'empty'"
+        raise SwflowError(f"{path}:1: {found}; expected squeue -o '{FORMAT}'")
     number, header = lines[0]
-    names = _names(header)
+    mark = next((mark for mark in SEPARATORS if mark in header), None)
+    names = _names(header.split(mark))
     missing = [name for name in _NEEDED if name not in names]
     if missing:
         found = "no header" if len(missing) == len(_NEEDED) else f"no column {', '.join(missing)}"
         raise SwflowError(f"{path}:{number}: {shown(header[:60])}: {found}; expected squeue -o '{FORMAT}'")
-    rows = [_fields(header, names, line, f"{path}:{number}") for number, line in lines[1:]]
+    for number, line in lines[1:]:
+        if line == header or line.startswith("CLUSTER:"):
+            raise SwflowError(
+                f"{path}:{number}: {shown(line[:60])}: a second queue; expected that of one cluster at one moment"
+            )
+    aligned = Aligned(header, [line for _, line in lines[1:]]) if mark is None else None
+    rows = [_fields(line.split(mark) if aligned is None else aligned.cells(line), names, f"{path}:{number}")
+            for number, line in lines[1:]]  # fmt: skip
     columns = dict.fromkeys(_NEEDED + _READ, pl.String)
     table = pl.DataFrame([[row.get(name, "") for name in columns] for row in rows], columns, orient="row")
     table = table.with_columns(limit=seconds(pl.col("TIME_LIMIT")), state=state(pl.col("STATE")))
@@ -67,26 +85,17 @@ def _text_rows(text: str, path: Path) -> Iterator[Queued]:
         yield from _jobs_of(row, f"{path}:{number}")
 
 
-def _names(header: str) -> list[str]:
+def _names(parts: Sequence[str]) -> list[str]:
     """Return the names of the columns of a text, in capitals, as `_NEEDED` and `_READ` spell them."""
-    parts = header.split("|") if "|" in header else header.split()
     names = [part.strip().upper() for part in parts]
     return [_OTHER_NAMES.get(name, name) for name in names]
 
 
-def _fields(header: str, names: list[str], line: str, where: str) -> dict[str, str]:
+def _fields(parts: Sequence[str] | None, names: Sequence[str], where: str) -> dict[str, str]:
     """Return the fields of a line by the names of their columns."""
-    if "|" in header:
-        parts = line.split("|")
-    else:
-        parts = line.split()
-        if len(parts) != len(names):  # an empty field, or a blank in one
-            starts = [match.start() for match in re.finditer(r"(?:^|(?<=\s\s))\S+", header)]
-            parts = [line[begin:end] for begin, end in zip(starts, [*starts[1:], len(line)], strict=True)]
-    if len(parts) != len(names):
-        raise SwflowError(
-            f"{where}: {len(parts)} columns, but {len(names)} in the header; expected squeue -o '{FORMAT}'"
-        )
+    if parts is None or len(parts) != len(names):
+        count = "another number of" if parts is None else len(parts)
+        raise SwflowError(f"{where}: {count} columns, but {len(names)} in the header; expected squeue -o '{FORMAT}'")
     found: dict[str, str] = {}
     for name, part in zip(names, parts, strict=True):
         if name not in found or "_" in part:  # -O JobID,JobArrayID: both are named JOBID
@@ -134,8 +143,13 @@ def _begin(row: Mapping[str, Any], reason: str, where: str) -> Any:
 
 
 def _time(text: str, where: str) -> Any:
-    """Return a local time, or the seconds since 1970 if the text is a number."""
-    return moment(text, where) if re.fullmatch(r"[0-9]{1,15}", text) else local_time(text, where)
+    """Return a local time, or the seconds since 1970 if the text is a number or has an offset from UTC."""
+    if re.fullmatch(r"[0-9]{1,15}", text):
+        return moment(text, where)
+    if re.search(r":\d\d(?:\.\d+)?\s*(?:Z|[+-]\d\d:?\d\d)$", text):
+        found, _ = moments(pl.Series([text]), "UTC")
+        return local_time(text, where) if found[0] is None else moment(found[0], where)
+    return local_time(text, where)
 
 
 def _limit(row: Mapping[str, Any], where: str) -> float:

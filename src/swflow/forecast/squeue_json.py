@@ -1,4 +1,4 @@
-"""Read the output of ``squeue --json``, in the forms of Slurm 20.11 to 25.11."""
+"""Read the output of ``squeue --json`` or ``--yaml``, in the forms of Slurm 20.11 to 25.11."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from swflow.errors import SwflowError, shown
-from swflow.files.reading import parse_json
 from swflow.forecast.queued import SENTINELS, TASKS, Place, Queue, Queued, past, place_of, tasks_in
+from swflow.log.importers.slurm_json import jobs_of_documents
 from swflow.values import MOST_PROCESSORS, mapping, moment, whole_number
 from swflow.values import seconds as span
 from swflow.values import text as words
@@ -15,18 +15,15 @@ from swflow.values import text as words
 
 def read_json(text: str, path: Path) -> Queue:
     """Return the jobs that wait or run, and each task of the arrays that wait."""
-    content = parse_json(text, str(path))
-    jobs = content.get("jobs") if isinstance(content, dict) else None
-    if not isinstance(jobs, list):
-        raise SwflowError(f"{path}: JSON without a list 'jobs'; expected squeue --json")
+    jobs, contents = jobs_of_documents(text.encode(), str(path), "squeue")
     found = Queue()
     for number, job in enumerate(jobs, 1):
         where = f"{path}: job {number} of {len(jobs)}"
         found.extend(_jobs_of(mapping(job, where, "a mapping of squeue --json"), where))
         TASKS.require(len(found), str(path))
-    updated = number_of(content.get("last_update"), f"{path}: last_update")
-    if updated:
-        found.moment = past(moment(updated, f"{path}: last_update"), f"{path}: last_update")
+    updated = [number_of(content.get("last_update"), f"{path}: last_update") for content in contents]
+    for one in filter(None, updated):
+        found.moment = past(moment(one, f"{path}: last_update"), f"{path}: last_update")
     return found
 
 
@@ -95,7 +92,7 @@ def number_of(value: Any, where: str) -> Any:
         value = int(value)
     if not isinstance(value, int | float | str | None):
         raise SwflowError(f"{where}: {shown(value)}; expected a number")
-    return None if value in SENTINELS or value == "" else value
+    return None if value in SENTINELS or value in ("", math.inf) else value
 
 
 def _whole(value: Any, where: str) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from swflow.files.reading import BOM, is_file
+from swflow.files.reading import as_utf8, is_file
 
 #: The columns of sacct that are used, in lower case, and other names of some.
 USED = (
@@ -129,7 +129,7 @@ def recognize_text(begin: bytes) -> Recognized:
     swf
     csv
     """
-    text = begin.removeprefix(BOM).lstrip()
+    text = as_utf8(begin).lstrip()
     if not text:
         return Recognized("empty", "it has no text")
     if b"\0" in text[:4096] or text[:4] in (b"PK\x03\x04", b"\xfd7zX", b"BZh9"):
@@ -152,8 +152,11 @@ def is_jobcomp(text: bytes) -> bool:
     return text.lstrip().startswith(b"JobId=")
 
 
-#: The line before the jobs in YAML of Slurm, after other keys and their values.
-_YAML = re.compile(rb"(?:(?:%YAML|---|#|\.\.\.|[\w\"']+:|[ \t]+)[^\n]*\n)*?['\"]?jobs['\"]?:[ \t]*\n")
+#: The line before the jobs in YAML of Slurm, after other keys and their values, or the first key of a list of jobs.
+_YAML = re.compile(
+    rb"(?:(?:%YAML|---|#|\.\.\.|(?:!!str )?[\w\"']+:|[ \t]+)[^\n]*\n)*?"
+    rb"(?:(?:!!str )?['\"]?jobs['\"]?:[ \t]*(?:!!seq)?[ \t]*\n|- ['\"]?(?:account|job_id|allocation_nodes)['\"]?:)"
+)
 
 
 def is_yaml(text: bytes) -> bool:
@@ -216,7 +219,7 @@ def _of_json(text: bytes) -> Recognized:
         if needed <= names and any_of & names:
             return Recognized(key, f"its jobs have the keys {', '.join(sorted(needed | (any_of & names))[:4])}")
     if "jobs" in names and re.search(rb'"jobs"\s*:\s*\[\s*(\]|\{\s*\})', text):
-        return Recognized("sacct-json", "it has a list jobs")
+        return Recognized("squeue" if "last_update" in names else "sacct-json", "it has a list jobs")
     return Recognized("json", f"its keys are {', '.join(sorted(names)[:4]) or 'none'}")
 
 
@@ -263,6 +266,33 @@ def _lines(text: bytes) -> Iterator[str]:
             yield line.decode("utf-8", "replace").strip()
 
 
+#: Lines before a table that are no part of it: comments, messages of commands, the name of a cluster, and a date.
+_PREAMBLE = re.compile(
+    rb"\s*(?:[#;]|(?:sacct|squeue|srun|slurm\w*): |CLUSTER: |[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d [\d:]{8}|$)"
+)
+
+
+def without_preamble(text: bytes) -> tuple[bytes, int]:
+    r"""
+    Return a text from the first line that can be a header on, and the number of lines before it.
+
+    Examples
+    --------
+    >>> without_preamble(b"sacct: error: x\n# y\nJobID|User\n1|a\n"), without_preamble(b"JobID|User\n")
+    ((b'JobID|User\n1|a\n', 2), (b'JobID|User\n', 0))
+    """
+    count = begin = 0
+    while begin < len(text) and count < _MOST_BEFORE:
+        end = text.find(b"\n", begin) + 1 or len(text)
+        if not _PREAMBLE.match(text[begin:end].rstrip()):
+            break
+        begin, count = end, count + 1
+    return text[begin:], count
+
+
+#: The most lines of a preamble.
+_MOST_BEFORE = 100
+
 #: Queue, host, group, user, name, job, account, priority, three times, and two codes (accounting of Grid Engine).
 _SGE = r"[^:]*:[^:]*:[^:]*:[^:]*:.*?:\d+:[^:]*:-?\d+(?::\d{1,13}){3}:-?\d+:-?\d+:"
 
@@ -283,7 +313,7 @@ _OF_SQUEUE = {"st", "nodelist(reason)", "time_left", "time_limit", "start_time",
 
 def _by_header(text: bytes) -> Recognized | None:
     """Return what a text is, by the names in its first line, or in the comment before it."""
-    lines = _lines(text)
+    lines = _lines(without_preamble(text)[0])
     line, second = next(lines, ""), next(lines, "")
     if re.match(r"[-+.]?\d", line):
         return None
@@ -291,7 +321,8 @@ def _by_header(text: bytes) -> Recognized | None:
     mark = next((mark for mark in ("|", "\t", ";", ",") if mark in bare), " ")
     names = [name.strip(" \t\"'").lower() for name in (bare.split() if mark == " " else bare.split(mark))]
     known = _COLUMN_NAMES.intersection(re.sub(r"%-?\d+$", "", name) for name in names)
-    if "jobid" in names and _OF_SQUEUE & set(names) and (mark in " |" or {"st", "nodelist(reason)"} & set(names)):
+    of_squeue = {"st", "nodelist(reason)"} & {*names} or ({"time_limit", "submit_time"} <= {*names} and line.isupper())
+    if "jobid" in names and _OF_SQUEUE & set(names) and (mark in " |" or of_squeue):
         return Recognized("squeue", f"its header has {', '.join(sorted(_OF_SQUEUE & set(names))[:3])}")
     if mark == " " and {"jobid", "jobidraw"} & known and (len(known) > 1 or set(second.strip()) <= set("- ")):
         return Recognized("sacct-aligned", "its header has JobID between blanks")

@@ -7,18 +7,14 @@ from typing import Any
 import polars as pl
 
 from swflow.errors import SwflowError
-from swflow.files.reading import parse_json
+from swflow.files.reading import parse_documents
 from swflow.files.yaml import parse_user_yaml
 from swflow.log.importers.records import Tally
 
 
 def read_json(text: bytes, path: str, tally: Tally) -> pl.DataFrame:
     """Convert ``sacct --json``, for all versions of its data parser, to ``line`` and the columns of sacct, as text."""
-    is_json = text.lstrip()[:1] in (b"{", b"[")
-    content = parse_json(text, path) if is_json else parse_user_yaml(text.decode("utf-8", "replace"), path)
-    jobs = content.get("jobs") if isinstance(content, dict) else content
-    if not isinstance(jobs, list):
-        raise SwflowError(f"{path}: JSON without a list 'jobs'; expected the output of sacct --json")
+    jobs, _ = jobs_of_documents(text, path, "sacct")
     rows = []
     for place, job in enumerate(jobs, 1):
         try:
@@ -28,10 +24,30 @@ def read_json(text: bytes, path: str, tally: Tally) -> pl.DataFrame:
         except (TypeError, ValueError, AttributeError, OverflowError):
             tally.add("malformed job", 1, place, removed=True)
     if not rows:
-        raise SwflowError(f"{path}: none of {len(jobs)} jobs is valid; nothing to import")
+        found = f"none of {len(jobs)} jobs is valid" if jobs else "its list of jobs is empty"
+        raise SwflowError(f"{path}: {found}; nothing to import")
     table = pl.DataFrame(rows, {name: _JSON_NUMBERS.get(name, pl.String()) for name in rows[0]}, orient="row")
     tally.add("steps, which are not jobs", int(table["steps"].sum()), 1)
     return table
+
+
+def jobs_of_documents(text: bytes, path: str, command: str) -> tuple[list[Any], list[Mapping[str, Any]]]:
+    """
+    Return the jobs of the JSON or YAML that a command of Slurm prints, and the documents that contain them.
+
+    Several documents can follow each other; a document is a mapping with ``jobs``, a list of jobs, or one job.
+    """
+    is_json = text.lstrip()[:1] in (b"{", b"[")
+    contents = parse_documents(text, path) if is_json else [parse_user_yaml(text.decode("utf-8", "replace"), path)]
+    jobs = list[Any]()
+    for content in contents:
+        found = (
+            content.get("jobs", [content] if "job_id" in content else None) if isinstance(content, dict) else content
+        )
+        if not isinstance(found, list):
+            raise SwflowError(f"{path}: JSON without a list 'jobs'; expected the output of {command} --json")
+        jobs += found
+    return jobs, [content for content in contents if isinstance(content, dict)]
 
 
 #: The values of a job of the JSON that are no text.
@@ -69,8 +85,10 @@ def _json_job(job: Mapping[str, Any], place: int) -> dict[str, object]:
     limit = time.get("limit")
     status = job["state"]
     status = status.get("current", status) if isinstance(status, Mapping) else status
-    per_processor = _number(required.get("memory_per_cpu"))
-    per_node = _number(required.get("memory_per_node")) or _number(required.get("memory"))
+    per_processor, per_node = (_number(required.get(f"memory_per_{unit}")) for unit in ("cpu", "node"))
+    if memory := _number(required.get("memory")):  # the highest bit marks an amount for each CPU
+        is_per_processor = float(_plain(required["memory"])) > 2.0**63
+        per_processor, per_node = (memory, per_node) if is_per_processor else (per_processor, per_node or memory)
     steps = job.get("steps") or []
     if not isinstance(steps, list):
         raise TypeError("steps")
@@ -81,11 +99,10 @@ def _json_job(job: Mapping[str, Any], place: int) -> dict[str, object]:
         **{key: job.get(key) or "" for key in ("group", "qos", "licenses", "constraints")},
         "jobname": job.get("name") or "",
         "state": (status[0] if isinstance(status, list) and status else status) or "",
-        # Slurm writes 0 for an unknown time.
-        "submit": _text(_number(time["submission"]) or None),
-        "eligible": _text(_number(time.get("eligible")) or None),
-        "start": _text(_number(time["start"]) or None),
-        "end": _text(_number(time["end"]) or None),
+        "submit": _moment(time["submission"]),
+        "eligible": _moment(time.get("eligible")),
+        "start": _moment(time["start"]),
+        "end": _moment(time["end"]),
         "elapsedraw": _text(time.get("elapsed")),
         "suspended": _span(time.get("suspended")),
         "timelimit": "UNLIMITED" if _is_infinite(limit) else _text(limit),
@@ -140,6 +157,14 @@ def _text(value: Any) -> str:
     return "" if number is None else str(number)
 
 
+def _moment(value: Any) -> str:
+    """Return a time in seconds since 1970, or its text; empty for 0, with which Slurm means an unknown time."""
+    plain = _plain(value)
+    if isinstance(plain, str) and not re.fullmatch(r"[\s\d]*", plain):
+        return plain
+    return _text(_number(plain) or None)
+
+
 def _span(value: Any) -> str:
     """Return seconds as a duration of sacct."""
     if isinstance(value, Mapping) and "seconds" in value:
@@ -150,6 +175,8 @@ def _span(value: Any) -> str:
 
 def _tres(entries: Any) -> str:
     """Return trackable resources as a list of sacct, such as ``cpu=4,gres/gpu:a100=2``."""
+    if isinstance(entries, str):
+        return entries
     counts = [
         (entry["type"] + (f"/{entry['name']}" if entry.get("name") else ""), _number(entry.get("count")))
         for entry in entries or ()
