@@ -5,8 +5,8 @@ import random
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from test_import_kinds import condor, csv, gwf, jobcomp, lsf, one, pbs, read, sacct, sge, slurm_json, text
 
+from helpers.records import condor, csv, gwf, jobcomp, lsf, one, pbs, read, sacct, sge, slurm_json, text
 from swflow.log.importers.batsim import import_batsim
 from swflow.log.importers.records import Site
 from swflow.workload.clean import clean_log

@@ -565,7 +565,7 @@ def test_a_key_is_drawn_once_and_hashes_differ_between_sites(tmp_path, monkeypat
         (COLUMNS + "|JobID\n" + line("1") + "|1\n", [], "column 'jobid' is a duplicate"),
         ('{"jobs": [', [], "bad.txt:1: invalid JSON"),
         ('{"job": []}', [], "bad.txt: JSON without a list 'jobs'"),
-        ('{"jobs": []}', [], "bad.txt: none of"),
+        ('{"jobs": []}', [], "bad.txt: its list of jobs is empty"),
         ("PAR1\0\0", [], "bad.txt: a Parquet file"),
         (COLUMNS + "\n" + line("1") + "\n", ["--timezone", "Nowhere"], "--timezone: 'Nowhere' is not a time"),
         (COLUMNS + "\n" + line("1") + "\n", ["--partition-limit", "main"], "--partition-limit: 'main'; expected"),

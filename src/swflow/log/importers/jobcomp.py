@@ -11,9 +11,10 @@ from swflow.log.importers.records import Tally
 
 #: The keys in the order of the file. Names and paths can contain any text, including spaces and other keys.
 _KEYS = (
-    "JobId", "ArrayJobId", "ArrayTaskId", "HetJobId", "HetJobOffset", "UserId", "GroupId", "Name", "JobState",
-    "Partition", "TimeLimit", "StartTime", "EndTime", "NodeList", "NodeCnt", "ProcCnt", "WorkDir", "ReservationName",
-    "Tres", "Account", "QOS", "WcKey", "Cluster", "SubmitTime", "EligibleTime", "DerivedExitCode", "ExitCode",
+    "JobId", "ArrayJobId", "ArrayTaskId", "HetJobId", "HetJobOffset", "PackJobId", "PackJobOffset", "UserId", "GroupId",
+    "Name", "JobState", "Partition", "TimeLimit", "StartTime", "EndTime", "NodeList", "NodeCnt", "ProcCnt", "WorkDir",
+    "ReservationName", "Gres", "Tres", "Account", "QOS", "WcKey", "Cluster", "SubmitTime", "EligibleTime",
+    "DerivedExitCode", "ExitCode",
 )  # fmt: skip
 
 _KEY = re.compile(rf"(?:^|\s)({'|'.join(_KEYS)})=")
@@ -22,7 +23,7 @@ _KEY = re.compile(rf"(?:^|\s)({'|'.join(_KEYS)})=")
 _COLUMNS = {
     "UserId": "user", "GroupId": "group", "Name": "jobname", "JobState": "state", "Partition": "partition",
     "TimeLimit": "timelimit", "StartTime": "start", "EndTime": "end", "NodeCnt": "allocnodes", "ProcCnt": "alloccpus",
-    "Tres": "alloctres", "ReservationName": "reservation",
+    "Tres": "alloctres", "Gres": "reqgres", "ReservationName": "reservation", "EligibleTime": "eligible",
     "Account": "account", "QOS": "qos", "Cluster": "cluster", "SubmitTime": "submit",
 }  # fmt: skip
 
@@ -79,6 +80,7 @@ def _job_id(values: dict[str, str]) -> str:
     """Return a job's id in the notation of sacct."""
     if values.get("ArrayJobId") and values.get("ArrayTaskId"):
         return f"{values['ArrayJobId']}_{values['ArrayTaskId']}"
-    if values.get("HetJobId") and values.get("HetJobOffset"):
-        return f"{values['HetJobId']}+{values['HetJobOffset']}"
+    for kind in ("HetJob", "PackJob"):  # the name until version 19.05
+        if values.get(f"{kind}Id") and values.get(f"{kind}Offset"):
+            return f"{values[f'{kind}Id']}+{values[f'{kind}Offset']}"
     return values["JobId"]

@@ -15,7 +15,7 @@ from swflow.log.importers.records import ImportedLog, Site, Tally, make_log
 from swflow.log.importers.slurm_jobs import records_of
 from swflow.log.importers.slurm_json import read_json
 from swflow.log.importers.slurm_values import JOB_ID, STEP, jobs_of
-from swflow.log.recognise import OTHER_NAMES, USED, is_jobcomp, is_yaml
+from swflow.log.recognise import OTHER_NAMES, USED, is_jobcomp, is_yaml, without_preamble
 
 #: The columns that the documentation recommends.
 RECOMMENDED = (
@@ -44,7 +44,7 @@ _CHECKS: dict[str, Check] = {
     **dict.fromkeys(
         ("elapsedraw", "reqcpus", "alloccpus", "ncpus", "allocnodes", "nnodes", "ntasks", "uid", "gid", "cputimeraw",
          "priority", "timelimitraw"),
-        padded(rf"\d*|UNLIMITED|Partition_Limit{_NOTHING}"),
+        padded(rf"\d*(\.\d+)?[KMG]?|UNLIMITED|Partition_Limit{_NOTHING}"),
     ),
     "state": padded(r"[A-Za-z_]+\+?( by \S+)?"),
     "reqmem": padded(r"(\d+(\.\d+)?[KMGTPE]?[Bcn]?|\d*\?)?"),
@@ -118,8 +118,11 @@ def _read_columns(text: bytes, path: str, columns: str | None, delimiter: str, t
     """Read the text of ``sacct -P``: ``line`` and the used columns, as text."""
     if not is_separator(delimiter):
         raise SwflowError(f"--delimiter: {delimiter!r}; expected one or several characters such as '|' or ';'")
+    text, before = (text, 0) if columns else without_preamble(text)
+    tally.add("lines before the header", before, 1)
     text, delimiter = one_byte(text, delimiter if columns else _separator(text, delimiter))
     names, body, first_line = _header_of(text, path, columns, delimiter)
+    first_line += before
     header_line = None if columns else text[: text.find(b"\n")]
     if header_line:
         body = _without_headers(body, header_line, first_line, tally)

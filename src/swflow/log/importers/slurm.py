@@ -38,9 +38,9 @@ def state(text: pl.Expr) -> pl.Expr:
 
     Examples
     --------
-    >>> texts = pl.Series(["CANCELLED by 1001", "COMPLETED", "OUT_OF_ME+", "TO", "ODD"])
+    >>> texts = pl.Series(["CANCELLED by 1001", "CANCELLED+", "OUT_OF_ME+", "TO", "ODD"])
     >>> texts.to_frame("s").select(state(pl.col("s"))).to_series().to_list()
-    ['CANCELLED', 'COMPLETED', 'OUT_OF_MEMORY', 'TIMEOUT', 'ODD']
+    ['CANCELLED', 'CANCELLED', 'OUT_OF_MEMORY', 'TIMEOUT', 'ODD']
     """
     word = text.str.extract(r"^\s*([A-Za-z_]+\+?)", 1).str.to_uppercase()
     cut = {
@@ -49,7 +49,7 @@ def state(text: pl.Expr) -> pl.Expr:
         for width in range(6, len(name))
         if sum(other.startswith(name[:width]) for other in STATES) == 1
     }
-    return word.replace(_SHORT | cut)
+    return word.replace(_SHORT | cut | {f"{name}+": name for name in STATES})
 
 
 #: The digits are limited, because a number of 400 digits is infinite.
@@ -92,6 +92,22 @@ def duration(text: str) -> float | None:
     """Return the duration of one text in seconds, as `seconds`."""
     found: float | None = pl.select(seconds(pl.lit(text))).item()
     return found
+
+
+def counts(text: pl.Expr, most: int) -> pl.Expr:
+    """
+    Return numbers of processors or nodes, which can end in K (1,024), M or G, or in .0; null beyond ``most``.
+
+    Examples
+    --------
+    >>> texts = pl.Series(["8", "2.5K", "1K", "8.0", "8.5", ""])
+    >>> texts.to_frame("t").select(counts(pl.col("t"), 10**6)).to_series().to_list()
+    [8, 2560, 1024, 8, None, None]
+    """
+    parts = text.str.strip_chars().str.extract_groups(r"^([0-9]{1,15}(?:\.[0-9]{1,9})?)([KMG]?)$")
+    factor = parts.struct.field("2").replace_strict({"": 1, "K": 2**10, "M": 2**20, "G": 2**30}, default=None)
+    value = parts.struct.field("1").cast(pl.Float64) * factor
+    return whole_numbers(pl.when(value == value.floor()).then(value), most)
 
 
 _UNITS = {"": 1 / 1024, "K": 1.0, "M": 1024.0, "G": 1024.0**2, "T": 1024.0**3, "P": 1024.0**4, "E": 1024.0**5}

@@ -1,0 +1,86 @@
+"""Records as sites, versions and other programs write them: each file with the jobs that it has to give."""
+
+import json
+
+import pytest
+import yaml
+
+from helpers.records import NEVER, USUAL, jobcomp, one, read, sacct, slurm_json, text
+from swflow.log.recognise import recognize
+
+#: The kind that a file is recognized as, by importer.
+KINDS = {"sacct": "sacct", "json": "sacct-json", "yaml": "sacct-yaml", "jobcomp": "jobcomp", "pbs": "pbs", "sge": "sge",
+         "csv": "csv"}  # fmt: skip
+
+JOBS = [one(), one(job_id=2)]
+HEADED = "JobID|State|Submit|Start|End|NCPUS|NNodes"
+TIMES = "2024-01-08T08:00:00|2024-01-08T08:10:00|2024-01-08T09:10:00"
+
+#: (importer, what is odd) to the content and the expected jobs.
+FILES: dict[tuple[str, str], tuple[str, list[dict[str, object]]]] = {
+    ("sacct", "messages before the header"): (f"sacct: warning: slow\n# of January\n\n{text(sacct())}", [USUAL]),
+    ("sacct", "counts with units, and as floats"): (
+        f"{HEADED}\n1|COMPLETED|{TIMES}|2.5K|1K\n2|COMPLETED|{TIMES}|8.0|2.0\n3|COMPLETED|{TIMES}|8.5|2\n",
+        [{"allocated_processors": 2560, "nodes": 1024}, {"allocated_processors": 8, "nodes": 2},
+         {"allocated_processors": None}],
+    ),
+    ("sacct", "cut states"): (
+        text(*(sacct(JobID=job, State=state) for job, state in enumerate(("CANCELLED+", "OUT_OF_ME+", "CA", "TO"), 1))),
+        [{"status": status} for status in (5, 0, 5, 0)],
+    ),
+    ("json", "jobs in lines"): ("".join(json.dumps(job) + "\n" for job in JOBS), [USUAL, USUAL]),
+    ("json", "several documents"): ("\n".join(slurm_json(job) for job in JOBS), [USUAL, USUAL]),
+    ("json", "infinite and null numbers"): (
+        slurm_json(
+            one({"limit": float("inf")}), one({"limit": None, "start": None, "elapsed": 0}, job_id=2, state="CANCELLED")
+        ),
+        [USUAL | {"requested_time": None}, NEVER | {"requested_time": None}],
+    ),
+    ("json", "memory with the mark of each CPU"): (
+        slurm_json(one(required={"CPUs": 8, "memory": 2**63 + 3000}), one(job_id=2, required={"memory": 4000})),
+        [{"requested_memory": 3000 * 1024}, {"requested_memory": 4000 * 1024 * 2 / 8}],
+    ),
+    ("json", "resources as a text"): (
+        slurm_json(one(tres={"allocated": "cpu=8,mem=8000M,node=2,gres/gpu=2"})),
+        [USUAL | {"gpus": 2, "memory": 8000}],
+    ),
+    ("json", "times as texts"): (
+        slurm_json(one({"submission": "2024-01-08T08:00:00", "start": "2024-01-08T08:10:00+00:00"})), [USUAL]
+    ),
+    ("yaml", "a list of jobs"): (yaml.safe_dump([one()]), [USUAL]),
+    ("yaml", "tags"): ("%YAML 1.1\n---\n!!str \"jobs\": !!seq\n" + yaml.safe_dump([one()]), [USUAL]),
+    ("jobcomp", "a time from which the job is eligible"): (
+        jobcomp(EligibleTime="2024-01-08T08:05:00"), [USUAL | {"eligible_after": 300}]
+    ),
+    ("jobcomp", "generic resources of old versions"): (
+        jobcomp(Tres="").replace("Tres= ", "ReservationName= Gres=gpu:2 Account=a "), [USUAL | {"gpus": 4}]
+    ),
+    ("jobcomp", "components of old versions"): (
+        "".join(jobcomp(JobId=1 + n).replace(" UserId", f" PackJobId=1 PackJobOffset={n} UserId") for n in (0, 1)),
+        [USUAL | {"allocated_processors": 16}],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("importer", "what"), FILES, ids=str)
+def test_a_file_is_read(tmp_path, importer: str, what: str):
+    content, expected = FILES[importer, what]
+    log = read(tmp_path, importer, content)
+    rows = log.fields.sort("submit_time", "job_id").to_dicts()
+    assert [{name: row.get(name) for name in each} for row, each in zip(rows, expected, strict=True)] == expected
+    assert recognize(tmp_path / "file").key == KINDS[importer]
+
+
+def test_a_text_in_utf_16_is_read(tmp_path):
+    (tmp_path / "file").write_bytes(text(sacct()).replace("\n", "\r\n").encode("utf-16"))
+    from swflow.log.importers.any import import_any
+
+    assert recognize(tmp_path / "file").key == "sacct"
+    assert import_any(tmp_path / "file").fields["run_time"].to_list() == [3600]
+
+
+def test_an_empty_list_of_jobs_is_named(tmp_path):
+    from swflow.errors import SwflowError
+
+    with pytest.raises(SwflowError, match="its list of jobs is empty"):
+        read(tmp_path, "json", slurm_json())
