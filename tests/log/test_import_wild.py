@@ -5,7 +5,7 @@ import json
 import pytest
 import yaml
 
-from helpers.records import NEVER, USUAL, jobcomp, one, read, sacct, slurm_json, text
+from helpers.records import NEVER, USUAL, jobcomp, one, pbs, read, sacct, sge, slurm_json, text
 from swflow.log.recognise import recognize
 
 #: The kind that a file is recognized as, by importer.
@@ -58,6 +58,37 @@ FILES: dict[tuple[str, str], tuple[str, list[dict[str, object]]]] = {
     ("jobcomp", "components of old versions"): (
         "".join(jobcomp(JobId=1 + n).replace(" UserId", f" PackJobId=1 PackJobOffset={n} UserId") for n in (0, 1)),
         [USUAL | {"allocated_processors": 16}],
+    ),
+    ("pbs", "chunks without a number"): (
+        pbs("1.f", exec_host=None, Resource_List__select="ncpus=4:mem=8gb")
+        + pbs("2.f", exec_host=None, Resource_List__select="ncpus=4:ngpus=1+2:ncpus=8:ngpus=2"),
+        [{"requested_processors": 4, "gpus": None}, {"requested_processors": 20, "gpus": 5}],
+    ),
+    ("pbs", "shared and exclusive nodes"): (
+        pbs(Resource_List__nodes="2:ppn=4#shared") + pbs("2.f", Resource_List__nodes="1:ppn=4:fat+1:ppn=4#excl"),
+        [{"requested_processors": 8}, {"requested_processors": 8}],
+    ),
+    ("pbs", "GPUs that only the allocation states"): (
+        pbs(exec_vnode="(n1[0]:ncpus=4:ngpus=2+n1[1]:ncpus=4:ngpus=1)") + pbs("2.f", exec_gpus="n1-gpu/1+n2-gpu/0-1"),
+        [{"gpus": 3}, {"gpus": 3}],
+    ),
+    ("pbs", "the nodes of a Cray are not its login nodes"): (
+        pbs(exec_host="login/3", Resource_List__mppwidth=48, Resource_List__mppnppn=24)
+        + pbs("2.f", exec_host="login/3", Resource_List__mppwidth=48)
+        + pbs("3.f", exec_host="login/3", Resource_List__mppnodect=4, Resource_List__mppnppn=12),
+        [{"allocated_processors": 48, "nodes": nodes} for nodes in (2, None, 4)],
+    ),
+    ("pbs", "limits with days"): (
+        pbs(Resource_List__walltime="1:12:00:00") + pbs("2.f", Resource_List__walltime="36:00:00"),
+        [USUAL | {"requested_time": 129600}] * 2,
+    ),
+    ("pbs", "memory of each process"): (
+        pbs(Resource_List__pmem="2gb"), [USUAL | {"requested_memory": 2 * 1024**2, "memory": 16384}]
+    ),
+    ("sge", "an infinite hard limit beside a soft one"): (sge(category="-l h_rt=INFINITY,s_rt=2:0:0"), [USUAL]),
+    ("sge", "powers of 1,000 and 1,024"): (
+        sge(category="-l h_vmem=1024m") + sge(job=2, category="-l h_vmem=1024M"),
+        [{"requested_memory": 1e6}, {"requested_memory": 1024**2}],
     ),
 }  # fmt: skip
 

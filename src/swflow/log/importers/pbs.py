@@ -83,6 +83,7 @@ _LIMIT_EXCEEDED = (-12, -11, -10, *range(-29, -23))
 _KEYS = {
     "walltime": "resources_used.walltime", "limit": "Resource_List.walltime", "cput": "resources_used.cput",
     "mem": "resources_used.mem", "asked_mem": "Resource_List.mem",
+    "process_mem": "Resource_List.pmem",
 }  # fmt: skip
 
 #: The values of a record that are numbers; all others are text.
@@ -121,8 +122,8 @@ def _raw(values: Mapping[str, str]) -> dict[str, str | int | None]:
 
 
 def _seconds(name: str) -> pl.Expr:
-    """Return a duration in seconds, which is also the unit of a bare number (Torque from 5.1.2 on)."""
-    return seconds(pl.col(name), bare=1.0)
+    """Return a duration in seconds, the unit of a bare number; Torque writes days as in 1:12:00:00."""
+    return seconds(pl.col(name).str.replace(r"^\s*(\d+):(\d+:\d+:\d+)", "${1}-${2}"), bare=1.0)
 
 
 def _never_started(table: pl.DataFrame, tally: Tally) -> pl.DataFrame:
@@ -161,7 +162,7 @@ def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
     tally.note(table, GPUS, pl.col("gpus") > 0)
     tally.note(table, DEPENDENCIES, pl.col("depend").str.contains(r"after(ok|any|notok):"))
     amounts = {name: _seconds(name) for name in ("walltime", "limit", "cput")}
-    amounts |= {name: kilobytes(pl.col(name), unit="") for name in ("mem", "asked_mem")}
+    amounts |= {name: kilobytes(pl.col(name), unit="") for name in ("mem", "asked_mem", "process_mem")}
     texts, table = table, table.with_columns(**amounts)
     for name in amounts:
         tally.unreadable(texts, _KEYS[name], pl.col(name), table[name])
@@ -175,8 +176,8 @@ def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
         requested_time=pl.col("limit"),
         average_cpu_time=pl.col("cput") / processors,
         used_memory=pl.col("mem") / processors,
-        requested_memory=pl.col("asked_mem") / processors,
-        memory=(pl.col("asked_mem") / 1024).ceil(),
+        requested_memory=pl.coalesce(pl.col("asked_mem") / processors, "process_mem"),
+        memory=(pl.coalesce("asked_mem", pl.col("process_mem") * processors) / 1024).ceil(),
         array=pl.col("site_job_id").str.extract(r"^(\d+)\[\d+\]$", 1),
         submit=pl.max_horizontal("submit", before),  # null if there is no run before
         depends_on=pl.when(~again).then(

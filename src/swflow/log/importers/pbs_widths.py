@@ -14,6 +14,9 @@ REQUEST_TAKEN = "exec_host has one processor per node, fewer than requested (the
 
 _WHOLE = re.compile(r"\d{0,15}")
 
+#: A part of a chunk: an amount with a number, or anything else.
+_CHUNK = r"(?:(?:n?cpus|n?gpus|ppn)=\d{1,15}|(?!(?:n?cpus|n?gpus|ppn)=)[^:+#]*)"
+
 #: What the values with numbers look like; the names of nodes and resources are not checked.
 COUNTED = {
     **dict.fromkeys(
@@ -25,7 +28,7 @@ COUNTED = {
     "Exit_status": re.compile(r"-?\d{1,15}|"),
     **dict.fromkeys(
         ("Resource_List.select", "Resource_List.nodes"),
-        re.compile(r"[^:+]*(?:(?::(?!(?:n?cpus|n?gpus|ppn)=)[^:+]*|:(?:n?cpus|n?gpus|ppn)=\d{1,15})|\+[^:+]*)*"),
+        re.compile(rf"{_CHUNK}(?:[:+]{_CHUNK})*(?:#.*)?"),
     ),
 }  # fmt: skip
 
@@ -61,13 +64,13 @@ def widths(values: Mapping[str, str]) -> Widths:
     >>> cray = {"exec_host": "nid7/17", "Resource_List.mppwidth": "64", "Resource_List.ncpus": "1"}
     >>> torque = {"exec_host": "n1/0-7+n2/0-7", "Resource_List.nodes": "2:ppn=8"}
     >>> [(found.allocated, found.requested, found.nodes) for found in map(widths, (cray, torque))]
-    [(64, 64, 1), (16, 16, 2)]
+    [(64, 64, None), (16, 16, 2)]
     """
     hosts = [(parts[-2], parts[-1]) for parts in _on_nodes(values.get("exec_host") or values.get("exec_host2") or "")]
     places = [_count_places(_PLACE.match(place)) for _, place in hosts]
     is_readable = None not in places
     on_hosts = sum(filter(None, places)) if is_readable else 0
-    vnodes = _of_vnodes(values.get("exec_vnode", ""))
+    vnodes = _of_vnodes(values.get("exec_vnode", ""), "ncpus")
     requested, on_compute_nodes = _requested(values), _mpp(values)
     allocated = max(on_hosts, sum(vnodes.values()), whole(values.get("total_execution_slots")) or 0, on_compute_nodes)
     allocated = allocated or whole(values.get("resources_used.ncpus")) or 0
@@ -83,10 +86,12 @@ def widths(values: Mapping[str, str]) -> Widths:
         whole(values.get("Resource_List.ngpus"))
         or _in_chunks(values.get("Resource_List.select", ""), "ngpus", missing=0)
         or _in_chunks(values.get("Resource_List.nodes", ""), "gpus", missing=0)
+        or sum(_of_vnodes(values.get("exec_vnode", ""), "ngpus").values())
+        or sum(_count_places(_PLACE.match(parts[-1])) or 0 for parts in _on_nodes(values.get("exec_gpus", "")))
     )
     names = {node for node, _ in hosts} | {name.partition("[")[0] for name in vnodes if not hosts}
-    nodes = max(len(names), whole(values.get("unique_node_count")) or 0)
-    nodes = nodes or whole(values.get("Resource_List.nodect")) or 0
+    nodes = max(0 if on_compute_nodes else len(names), whole(values.get("unique_node_count")) or 0)
+    nodes = nodes or _mpp_nodes(values) or whole(values.get("Resource_List.nodect")) or 0
     return Widths(_bounded(allocated), _bounded(requested), nodes or None, _bounded(gpus), below, is_readable)
 
 
@@ -118,19 +123,19 @@ def _count_places(match: re.Match[str] | None) -> int | None:
     return count
 
 
-def _of_vnodes(text: str) -> dict[str, int]:
+def _of_vnodes(text: str, key: str) -> dict[str, int]:
     """
-    Return the processors on each node in ``exec_vnode``.
+    Return the amount of one key on each node in ``exec_vnode``.
 
     Examples
     --------
-    >>> _of_vnodes("(n1:ncpus=8:mem=4gb)+(n2[0]:ncpus=4+n2[1]:ncpus=4)")
+    >>> _of_vnodes("(n1:ncpus=8:mem=4gb)+(n2[0]:ncpus=4+n2[1]:ncpus=4)", "ncpus")
     {'n1': 8, 'n2[0]': 4, 'n2[1]': 4}
     """
     found: dict[str, int] = {}
     for chunk in re.sub(r"[()]", "", text).split("+"):
         name, *options = chunk.split(":")
-        count = next((whole(option.partition("=")[2]) for option in options if option.startswith("ncpus=")), None)
+        count = next((whole(option.partition("=")[2]) for option in options if option.startswith(f"{key}=")), None)
         if name and count:
             found[name] = found.get(name, 0) + count
     return found
@@ -142,6 +147,12 @@ def _mpp(values: Mapping[str, str]) -> int:
     nodes, each = (whole(values.get(f"Resource_List.{key}")) for key in ("mppnodect", "mppnppn"))
     width = width or (nodes or 0) * (each or 1)
     return width * max(whole(values.get("Resource_List.mppdepth")) or 1, 1)
+
+
+def _mpp_nodes(values: Mapping[str, str]) -> int:
+    """Return the compute nodes of a Cray; 0 if they are not stated, since the hosts are login nodes."""
+    width, each, nodes = (whole(values.get(f"Resource_List.mpp{key}")) or 0 for key in ("width", "nppn", "nodect"))
+    return nodes or (-(-width // each) if each > 0 else 0)
 
 
 def _requested(values: Mapping[str, str]) -> int | None:
@@ -172,8 +183,9 @@ def _of_tasks(values: Mapping[str, str]) -> int:
 def _in_chunks(text: str, key: str, missing: int) -> int:
     """Return the amount of one key in all chunks, such as ``2:ncpus=8:ngpus=4+1:ncpus=4``."""
     total = 0
-    for chunk in text.split("+"):
+    for chunk in text.partition("#")[0].split("+"):  # Torque appends #shared or #excl
         first, *options = chunk.split(":")
+        options = [first, *options]  # a chunk without a number is one
         each = next((whole(option.partition("=")[2]) for option in options if option.startswith(f"{key}=")), None)
         count = whole(first)
         total += (1 if count is None else count) * (each or missing)

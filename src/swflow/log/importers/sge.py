@@ -67,16 +67,18 @@ def _fields(line: str) -> Sequence[str] | None:
 _CATEGORY = FIELDS.index("category")
 
 
+def _kilobytes(text: pl.Expr) -> pl.Expr:
+    """Return an amount of memory in KB: small letters are powers of 1,000 and capitals of 1,024 (sge_types(1))."""
+    power = text.str.extract(r"([kmgt])$", 1).replace_strict({"k": 1, "m": 2, "g": 3, "t": 4}, default=0)
+    return kilobytes(text, unit="") * (1000 / 1024) ** power
+
+
 def _typed(table: pl.DataFrame) -> pl.DataFrame:
     """Convert the text of lines to numbers, and read the requests in the category."""
-    asked = {
-        name: pl.coalesce(pl.col("category").str.extract(rf"[ ,](?:{one})=([^, ]+)", 1) for one in keys)
-        for name, keys in {
-            "time": ("h_rt", "s_rt"),
-            "memory": ("h_vmem", "m_mem_free", "mem_free", "virtual_free"),
-            "gpus": ("gpus?|ngpus|gpu_count|cuda",),
-        }.items()
-    }
+
+    def asked(*names: str) -> list[pl.Expr]:
+        return [pl.col("category").str.extract(rf"[ ,](?:{name})=([^, ]+)", 1) for name in names]
+
     slots = pl.col("slots").cast(pl.Int64, strict=False)
     slots = pl.when(slots > 0).then(slots)
     task = pl.when(~pl.col("task").is_in(["0", ""])).then("task")
@@ -89,9 +91,9 @@ def _typed(table: pl.DataFrame) -> pl.DataFrame:
         array=pl.when(task.is_not_null()).then("job"),
         allocated_processors=slots,
         requested_processors=slots,
-        requested_time=seconds(asked["time"], bare=1.0),
-        requested_memory=kilobytes(asked["memory"], unit=""),
-        gpus=asked["gpus"].cast(pl.Float64, strict=False).cast(pl.Int64),
+        requested_time=pl.coalesce(seconds(text, bare=1.0) for text in asked("h_rt", "s_rt")),
+        requested_memory=pl.coalesce(map(_kilobytes, asked("h_vmem", "m_mem_free", "mem_free", "virtual_free"))),
+        gpus=asked("gpus?|ngpus|gpu_count|cuda")[0].cast(pl.Float64, strict=False).cast(pl.Int64),
         average_cpu_time=pl.col("cpu").cast(pl.Float64, strict=False) / slots,
         used_memory=pl.when(memory > 0).then(memory / slots),
         status=pl.when((failed == "0") & (exit_status == "0")).then(1).otherwise(0),
