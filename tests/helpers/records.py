@@ -133,7 +133,7 @@ def read(tmp_path, importer: str, content: str) -> ImportedLog:
     """Import a file; its name has no ending, so that its content decides."""
     (tmp_path / "file").write_text(content)
     if importer == "csv":
-        header = content.partition("\n")[0]
+        header = content.replace("\r", "\n").removeprefix("sep=;\n").partition("\n")[0]
         delimiter = next(mark for mark in ("||", ";", ",") if mark in header)
         (tmp_path / "m.yaml").write_text(MAPPING.format(delimiter=delimiter))
         return import_any(tmp_path / "file", Site(), str(tmp_path / "m.yaml"))

@@ -295,7 +295,7 @@ def test_a_table_with_brackets_in_its_name_and_zeros_in_its_ids(tmp_path):
 def test_words_for_the_status_of_a_table(tmp_path):
     words = {"completed": 1, "cancelled": 5, "failed": 0, "timeout": 0}
     words |= {name.upper(): status for name, status in words.items()}
-    words |= {"1": 1, "0": 0, "5": 5, "Done": None}
+    words |= {"1": 1, "0": 0, "5": 5, "Done": 1, "odd": None}
     words |= dict.fromkeys(("NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "BOOT_FAIL", "DEADLINE", "FAILED by 3"), 0)
     frame = pl.DataFrame({"t": [1.0] * len(words), "state": [*words]})
     log = table_of(tmp_path, frame, "columns: {submit_time: t, run_time: t, processors: t, status: state}")

@@ -5,7 +5,8 @@ import json
 import pytest
 import yaml
 
-from helpers.records import NEVER, USUAL, jobcomp, one, pbs, read, sacct, sge, slurm_json, text
+from helpers.records import NEVER, USUAL, csv, jobcomp, one, pbs, read, sacct, sge, slurm_json, text
+from swflow.errors import SwflowError
 from swflow.log.recognise import recognize
 
 #: The kind that a file is recognized as, by importer.
@@ -14,6 +15,7 @@ KINDS = {"sacct": "sacct", "json": "sacct-json", "yaml": "sacct-yaml", "jobcomp"
 
 JOBS = [one(), one(job_id=2)]
 HEADED = "JobID|State|Submit|Start|End|NCPUS|NNodes"
+SEMICOLONS, CELLS = "id;sent;began;ended;cores;limit;mem;state", "2024-01-08T08:00;2024-01-08T08:10;2024-01-08T09:10"
 TIMES = "2024-01-08T08:00:00|2024-01-08T08:10:00|2024-01-08T09:10:00"
 
 #: (importer, what is odd) to the content and the expected jobs.
@@ -58,6 +60,56 @@ FILES: dict[tuple[str, str], tuple[str, list[dict[str, object]]]] = {
     ("jobcomp", "components of old versions"): (
         "".join(jobcomp(JobId=1 + n).replace(" UserId", f" PackJobId=1 PackJobOffset={n} UserId") for n in (0, 1)),
         [USUAL | {"allocated_processors": 16}],
+    ),
+    ("csv", "points that group thousands of counts"): (
+        csv(SEMICOLONS, *(f"{job};{CELLS};{cores};7.200,0;{memory};COMPLETED"
+                          for job, cores, memory in ((1, "1.024", "2.048"), (2, "16", "2.047,5")))),
+        [USUAL | {"allocated_processors": cores, "memory": 2048} for cores in (1024, 16)],
+    ),
+    ("csv", "points that are decimal"): (
+        csv(SEMICOLONS, *(f"{job};{CELLS};{cores};7200;1;COMPLETED" for job, cores in ((1, "1.5"), (2, "2.048")))),
+        [{"allocated_processors": 2}, {"allocated_processors": 3}],
+    ),
+    ("csv", "whole numbers with decimals"): (
+        csv(SEMICOLONS, f"1;{CELLS};8.000;7200.000;512.000;COMPLETED"), [USUAL | {"memory": 512}]
+    ),
+    ("csv", "marks between thousands"): (
+        csv(SEMICOLONS, *(f"{job};{CELLS};1{mark}024;7{mark}200;1{mark}048{mark}576;COMPLETED"
+                          for job, mark in enumerate(" _'\u00a0\u2009\u202f\u2019", 1))),
+        [USUAL | {"allocated_processors": 1024, "memory": 1048576}] * 7,
+    ),
+    ("csv", "spans of several units"): (
+        csv(SEMICOLONS, *(f"{job};{CELLS};8;{span};1;COMPLETED" for job, span in enumerate(
+            ("2h", "1h60m", "1 h 59 min 60 s", "PT2H", "P0DT1H60M", "0 days, 2:00:00", "120 minutes", "7200.0"), 1))),
+        [USUAL] * 8,
+    ),
+    ("csv", "times in other notations"): (
+        csv(SEMICOLONS, *(f"{job};{times};8;7200;1;COMPLETED" for job, times in enumerate((
+            "20240108T080000Z;20240108T081000Z;20240108T091000Z",
+            "2024-01-08 8:00:00 AM;2024-01-08 08:10 am;2024-01-08 09:10:00 AM",
+            "1,704,700,800;1.7047014E9;1704705000.0",
+        ), 1))),
+        [USUAL] * 3,
+    ),
+    ("csv", "noon and midnight"): (
+        csv(SEMICOLONS, "1;2024-01-08 12:00:00 AM;2024-01-08 12:00:00 PM;2024-01-08 1:00 PM;8;7200;1;COMPLETED"),
+        [{"wait_time": 43200, "run_time": 3600}],
+    ),
+    ("csv", "placeholders"): (
+        csv(SEMICOLONS, *(f"{job};{CELLS};8;{nothing};{nothing};COMPLETED" for job, nothing in enumerate(
+            ("\\N", "#N/A", "<NA>", "n.a.", "Not set", "NULL", ""), 1))),
+        [USUAL | {"requested_time": None, "memory": None}] * 7,
+    ),
+    ("csv", "words for the status"): (
+        csv(SEMICOLONS, *(f"{job};{CELLS};8;7200;1;{state}" for job, state in enumerate(
+            ("Completed", "done", "CD", "Failed", "F", "Node_fail", "CANCELLED by 7", "canceled", "1.0", "odd"), 1))),
+        [{"status": status} for status in (1, 1, 1, 0, 0, 0, 5, 5, 1, None)],
+    ),
+    ("csv", "the separator as Excel states it"): (
+        "sep=;\n" + csv(SEMICOLONS, f"1;{CELLS};8;7200;1;COMPLETED"), [USUAL]
+    ),
+    ("csv", "lines that end in CR"): (
+        csv(SEMICOLONS, f"1;{CELLS};8;7200;1;COMPLETED").replace("\n", "\r"), [USUAL]
     ),
     ("pbs", "chunks without a number"): (
         pbs("1.f", exec_host=None, Resource_List__select="ncpus=4:mem=8gb")
@@ -110,8 +162,15 @@ def test_a_text_in_utf_16_is_read(tmp_path):
     assert import_any(tmp_path / "file").fields["run_time"].to_list() == [3600]
 
 
-def test_an_empty_list_of_jobs_is_named(tmp_path):
-    from swflow.errors import SwflowError
-
-    with pytest.raises(SwflowError, match="its list of jobs is empty"):
-        read(tmp_path, "json", slurm_json())
+@pytest.mark.parametrize(
+    ("importer", "content", "words"),
+    [
+        ("json", slurm_json(), "its list of jobs is empty"),
+        ("csv", csv(f"{SEMICOLONS};mem", f"1;{CELLS};8;7200;1;COMPLETED;1"), ":1: column 'mem' is a duplicate"),
+        ("csv", csv(SEMICOLONS, "1;soon;;;8;7200;1;COMPLETED"), "1 unreadable submit_time (line 2)"),
+    ],
+)
+def test_the_reason_of_a_refusal_is_named(tmp_path, importer, content, words):
+    with pytest.raises(SwflowError) as caught:
+        read(tmp_path, importer, content)
+    assert words in str(caught.value) and "\n" not in str(caught.value)

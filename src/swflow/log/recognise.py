@@ -268,7 +268,8 @@ def _lines(text: bytes) -> Iterator[str]:
 
 #: Lines before a table that are no part of it: comments, messages of commands, the name of a cluster, and a date.
 _PREAMBLE = re.compile(
-    rb"\s*(?:[#;]|(?:sacct|squeue|srun|slurm\w*): |CLUSTER: |[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d [\d:]{8}|$)"
+    rb"\s*(?:[#;]|(?:sacct|squeue|srun|slurm\w*): |CLUSTER: |[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d [\d:]{8}|"
+    rb"(?i:sep)=.$|$)"
 )
 
 

@@ -1,5 +1,6 @@
 """Read tables with separators and quotes, as spreadsheets and other programs write them."""
 
+import csv
 import re
 
 import polars as pl
@@ -8,6 +9,8 @@ from swflow.errors import SwflowError, one_line
 
 #: The character that replaces a separator of several characters (the ASCII unit separator).
 UNIT_SEPARATOR = "\x1f"
+
+_EXCEL = re.compile(rb"sep=([^\w\s]|\t)[ \t\r]*\n", re.IGNORECASE)
 
 #: The separators that are looked for in a header, the most likely one first.
 SEPARATORS = ("|", "\t", ";", ",")
@@ -65,7 +68,10 @@ def read_cells(text: bytes, path: str, separator: str | None = None) -> tuple[pl
     The separator is found in the header if none is given. Comments and blank lines before the header are skipped; the
     header can itself be a comment.
     """
+    if stated := _EXCEL.match(text):  # the line with which Excel states the separator
+        separator, text = separator or stated[1].decode(), text[stated.end() :]
     text, first_line = _from_header(text)
+    first_line += stated is not None
     if not text.strip():
         raise SwflowError(f"{path}: an empty table; expected a header with the names of columns")
     header = text.partition(b"\n")[0].decode("utf-8", "replace")
@@ -81,8 +87,10 @@ def read_cells(text: bytes, path: str, separator: str | None = None) -> tuple[pl
     except (pl.exceptions.PolarsError, OSError) as error:
         raise SwflowError(f"{path}: not a readable table ({one_line(str(error))[:200]})") from None
     names = [name.strip(" \t\"'\ufeff\u00a0") for name in table.columns]
-    if len({*names}) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
+    given = next(csv.reader([header], delimiter=separator), [])
+    given = [name for name in (name.strip(" \t\"'\ufeff\u00a0\r") for name in given) if name]
+    if len({*given}) < len(given):
+        twice = next(name for name in given if given.count(name) > 1)
         raise SwflowError(f"{path}:{first_line}: column {twice!r} is a duplicate; name each column once")
     table = table.rename(dict(zip(table.columns, names, strict=True)))
     return table.with_columns(pl.col(pl.String).str.strip_chars(" \t\r\u00a0")), first_line

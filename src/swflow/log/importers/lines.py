@@ -19,7 +19,8 @@ Check = Callable[[str], object]
 
 def read_text(path: str) -> bytes:
     """Return a file's text, decompressed if it is gzipped, with normalized line ends."""
-    return read_bytes(path).replace(b"\r\n", b"\n")
+    text = read_bytes(path)
+    return text.replace(b"\r\n", b"\n") if b"\n" in text else text.replace(b"\r", b"\n")
 
 
 @dataclass(frozen=True)

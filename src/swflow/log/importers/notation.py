@@ -11,6 +11,7 @@ from swflow.values import LATEST
 #: Texts that stand for an unknown value, in lower case.
 PLACEHOLDERS = (
     "", "unknown", "none", "n/a", "na", "nan", "nat", "null", "(null)", "nil", "invalid", "undefined", "-", "--", "?",
+    r"\n", "#n/a", "<na>", "n.a.", "not set", "not_set",
 )  # fmt: skip
 
 #: Slurm's NO_VAL and INFINITE of 32 and 64 bits, and the latter as floats and with a sign.
@@ -49,8 +50,11 @@ def is_no_value(number: pl.Expr, *, small: bool = False) -> pl.Expr:
 
 _CLOCK = (
     r"^(\d{4})[-/](\d\d?)[-/](\d\d?)(?:[T ]+(\d\d?):(\d\d)(?::(\d\d)(?:[.,](\d{1,9})\d*)?)?)?"
-    r"\s*(?:(Z|z|UTC|GMT)|([+-])(\d\d):?(\d\d)?(?::\d\d)?)?$"
+    r"\s*(?:(Z|z|UTC|GMT)|([+-])(\d\d):?(\d\d)?(?::\d\d)?|([AaPp])[Mm])?$"
 )
+
+#: A time without marks between its parts, as in 20240108T080000Z.
+_COMPACT = r"^(\d{4})(\d\d)(\d\d)[T ](\d\d):?(\d\d):?(\d\d)"
 
 #: Texts that stand for no time: 0, NO_VAL and INFINITE as a number, and these as moments of any time zone.
 _NO_TIME = (
@@ -96,6 +100,9 @@ def moments(text: pl.Series, time_zone: str, *, zero: bool = False) -> tuple[pl.
     first, last = local_moments(clock, time_zone)
     if clock.null_count() > text.null_count():
         rest = text.set(clock.is_not_null(), None)
+        rest = rest.set(rest.str.contains(_GROUPED).fill_null(False), None).fill_null(
+            rest.str.replace_all(_GROUP_MARKS, "")
+        )
         plain = rest.to_frame("text").select(epoch(pl.col("text"))).to_series()
         earlier, later = _spelled(rest.set(plain.is_not_null(), None), time_zone)
         first, last = (one.fill_null(plain).fill_null(other) for one, other in ((first, earlier), (last, later)))
@@ -117,11 +124,15 @@ def _spelled(text: pl.Series, time_zone: str) -> tuple[pl.Series, pl.Series]:
     if text.null_count() == len(text):
         nothing = pl.Series([None] * len(text), dtype=pl.Float64)
         return nothing, nothing
+    text = text.str.replace(_COMPACT, "${1}-${2}-${3}T${4}:${5}:${6}")
     parts = text.to_frame("text").select(pl.col("text").str.extract_groups(_CLOCK).alias("parts")).unnest("parts")
-    number = {place: pl.col(str(place)).cast(pl.Int64, strict=False) for place in (1, 2, 3, 4, 5, 6, 10, 11)}
+    number = {place: pl.col(str(place)).cast(pl.Int64, strict=False) for place in (4, 10, 11)}
+    half = pl.col("12").str.to_uppercase()  # 12 AM is midnight
+    hour = pl.when(half.is_null()).then(number[4]).otherwise(number[4] % 12 + 12 * (half == "P").cast(pl.Int64))
+    hour = pl.when(half.is_null() | number[4].is_between(1, 12)).then(hour).otherwise(99)
     clock = pl.concat_str(
         *(pl.col(str(place)).str.zfill(2) for place in (1, 2, 3)),
-        *(pl.col(str(place)).fill_null("00").str.zfill(2) for place in (4, 5, 6)),
+        *(part.fill_null("00").str.zfill(2) for part in (hour.cast(pl.String), pl.col("5"), pl.col("6"))),
     ).str.to_datetime("%Y%m%d%H%M%S", strict=False, time_unit="ms")
     fraction = pl.concat_str(pl.lit("0."), pl.col("7")).cast(pl.Float64, strict=False).fill_null(0.0)
     offset = number[10] * 3600 + number[11].fill_null(0) * 60
@@ -152,34 +163,48 @@ def local_moments(times: pl.Series, time_zone: str) -> tuple[pl.Series, pl.Serie
     return first, second
 
 
-_GROUPED = r"^[+-]?\d{1,3}(?:[, _'\u00a0]\d{3})+(?:\.\d+)?$"
-_GROUPED_BY_POINTS = r"^[+-]?\d{1,3}(?:\.\d{3})+,\d+$"
-_DECIMAL_COMMA = r"^[+-]?\d+,\d+$"
+#: Marks between groups of digits; in India, groups but the last one have two digits.
+_GROUP_MARKS = r"[, _'\x{a0}\x{2009}\x{202f}\x{2019}]"
+_GROUPED = rf"^[+-]?\d{{1,3}}(?:{_GROUP_MARKS}\d{{2,3}})*{_GROUP_MARKS}\d{{3}}(?:\.\d+)?$"
+_GROUPED_BY_POINTS = r"^[+-]?\d{1,3}(?:\.\d{3})+(?:,\d+)?$"
+_DECIMAL_COMMA = r"^[+-]?[\d.]+,\d+$"
 
 
-def amounts(text: pl.Series) -> pl.Series:
+def amounts(text: pl.Series, *, are_whole: bool = False) -> pl.Series:
     """
     Return texts of numbers as floats, with decimal commas and grouped thousands; null for others.
 
-    A comma before three digits groups thousands, as in 1,024, unless the column has a number with another comma.
+    Other numbers of the column decide what a mark before three digits is. A comma groups thousands, as in 1,024, unless
+    one has another comma. A point is decimal, as in 1.024, unless all numbers with points have groups of three digits,
+    and one has several groups or a decimal comma, or, with ``are_whole``, would have a fraction.
 
     Examples
     --------
-    >>> [amounts(pl.Series(texts)).to_list() for texts in (["1,024", " 2.5 "], ["1,024", "2,5"], ["1.024,5", "7"])]
-    [[1024.0, 2.5], [1.024, 2.5], [1024.5, 7.0]]
+    >>> columns = ["1,024", " 2.5 "], ["1,024", "2,5"], ["1.024,5", "7"], ["1.024", "2,5"]
+    >>> [amounts(pl.Series(column)).to_list() for column in columns]
+    [[1024.0, 2.5], [1.024, 2.5], [1024.5, 7.0], [1024.0, 2.5]]
+    >>> [amounts(pl.Series(column), are_whole=True).to_list() for column in (["1.024", "16"], ["1.5", "2.048"])]
+    [[1024.0, 16.0], [1.5, 2.048]]
     """
     bare = text.to_frame("t").select(filled(pl.col("t"))).to_series()
     value = bare.cast(pl.Float64, strict=False)
+    pointed = bare.filter(bare.str.contains(r"^[+-]?\d*\.\d"))
     odd = bare.set(value.is_not_null(), None)
-    if odd.null_count() == len(odd):
+    if odd.null_count() == len(odd) and not (are_whole and len(pointed)):
         return value
-    is_grouped, has_comma = odd.str.contains(_GROUPED), odd.str.contains(_DECIMAL_COMMA)
-    by_points = odd.str.contains(_GROUPED_BY_POINTS)
-    if (has_comma & ~is_grouped).any() or by_points.any():
-        plain = odd.str.replace_all(".", "", literal=True).str.replace(",", ".", literal=True)
-        plain = plain.set(~(has_comma | by_points).fill_null(False), None)
+    is_grouped = odd.str.contains(_GROUPED)
+    has_comma = odd.str.contains(_DECIMAL_COMMA) & ~is_grouped
+    fractions = pointed.cast(pl.Float64, strict=False) if are_whole else pl.Series([], dtype=pl.Float64)
+    has_groups = pointed.str.contains(r"\.\d{3}[.,]").any() or (fractions != fractions.floor()).any()
+    if (has_comma.any() or has_groups) and pointed.str.contains(_GROUPED_BY_POINTS).all():
+        bare = bare.str.replace_all(".", "", literal=True)
+        value = bare.cast(pl.Float64, strict=False)
+    if has_comma.any():
+        plain = bare.str.replace(",", ".", literal=True).set(
+            ~bare.str.contains(r"^[+-]?\d+,\d+$").fill_null(False), None
+        )
     else:
-        plain = odd.str.replace_all(r"[, _'\x{a0}]", "").set(~is_grouped.fill_null(False), None)
+        plain = odd.str.replace_all(_GROUP_MARKS, "").set(~is_grouped.fill_null(False), None)
     return value.fill_null(plain.cast(pl.Float64, strict=False))
 
 
@@ -192,20 +217,26 @@ _UNIT_OF_TIME = {
 
 def spans(text: pl.Series) -> pl.Series:
     """
-    Return durations with colons, days or a unit in seconds; null for others, and for bare numbers.
+    Return durations with colons, days or units in seconds; null for others, and for bare numbers.
 
     Examples
     --------
-    >>> spans(pl.Series(["01:30:00", "1-12", "2 days, 1:00:00", "0 days 00:01:00", "90 min", "2h", "7"])).to_list()
-    [5400.0, 129600.0, 176400.0, 60.0, 5400.0, 7200.0, None]
+    >>> spans(pl.Series(["01:30:00", "1-12", "2 days, 1:00:00", "90 min", "1h 30m", "PT2H", "7", "2 x"])).to_list()
+    [5400.0, 129600.0, 176400.0, 5400.0, 5400.0, 7200.0, None, None]
     """
     bare = text.to_frame("t").select(filled(pl.col("t"))).to_series()
-    bare = bare.str.replace(r"^(\d+) days?,? \+?", "${1}-")
-    unit = bare.str.extract(r"^[\d.]+\s*([A-Za-z]+)$", 1).str.to_lowercase()
-    factor = unit.replace_strict(_UNIT_OF_TIME, default=None, return_dtype=pl.Float64)
-    of_unit = bare.str.extract(r"^([\d.]+)\s*[A-Za-z]+$", 1).cast(pl.Float64, strict=False) * factor
+    bare = bare.str.replace(r"^(\d+) days?,? \+?(\d+:)", "${1}-${2}")
+    plain = bare.str.replace(r"^P(\d+D)?T?((?:[\d.]+[HMS])*)$", "${1}${2}").str.to_lowercase()  # ISO 8601
+    parts = plain.str.extract_all(r"\d+(?:\.\d+)?\s*[a-z]+")
+    each = pl.element().str.extract(r"^([\d.]+)", 1).cast(pl.Float64, strict=False) * pl.element().str.extract(
+        r"([a-z]+)$", 1
+    ).replace_strict(_UNIT_OF_TIME, default=None, return_dtype=pl.Float64)
+    is_valid = plain.str.contains(r"^(?:\d+(?:\.\d+)?\s*[a-z]+[\s,]*)+$")
+    values = parts.list.eval(each)
+    is_valid &= ~parts.list.eval(each.is_null().cast(pl.Int64)).list.sum().fill_null(1).cast(pl.Boolean)
+    of_units = values.list.sum().set(~is_valid.fill_null(False), None)
     spelled = bare.to_frame("t").select(pl.when(pl.col("t").str.contains(r"\d[:-]\d")).then(seconds(pl.col("t"))))
-    return of_unit.fill_null(spelled.to_series())
+    return of_units.fill_null(spelled.to_series())
 
 
 def tasks(text: str, most: int) -> tuple[list[int], bool]:

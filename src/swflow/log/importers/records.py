@@ -186,7 +186,9 @@ def make_log(
     records = conformed(_in_range(records, tally), RECORD_COLUMNS | demands)
     records = tally.drop(records, "no submit time", pl.col("submit").is_null())
     if records.is_empty():
-        reasons = ", ".join(f"{count:,} {reason} (line {line})" for reason, (count, line) in tally.removed.items())
+        unread = {reason: count for reason, count in tally.notes.items() if reason.startswith("unreadable")}
+        counts = (tally.removed | unread).items()
+        reasons = ", ".join(f"{count:,} {reason} (line {line})" for reason, (count, line) in counts)
         raise SwflowError(f"{source}: none of {read:,} records is a valid job; {reasons or 'the file has none'}")
     tally.note(records, "started before it was submitted", pl.col("start") < pl.col("submit"))
     records = _one_name(records, tally).sort("submit", "line")

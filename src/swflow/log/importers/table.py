@@ -25,7 +25,7 @@ from swflow.log.importers.notation import (
     spans,
 )
 from swflow.log.importers.records import ImportedLog, Site, Tally, make_log
-from swflow.log.importers.slurm import kilobytes
+from swflow.log.importers.slurm import STATES, kilobytes, state
 from swflow.values import number
 
 #: Target columns of a mapping; other keys are ``status_values`` and ``where``.
@@ -206,7 +206,7 @@ def _converted(
         if "pattern" in entry:
             values = _extracted(values, entry["pattern"])
         is_span = values.dtype == pl.Duration
-        numbers = values.dt.total_milliseconds() / 1000 if is_span else _numbers(values)
+        numbers = values.dt.total_milliseconds() / 1000 if is_span else _numbers(values, are_whole=name in _COUNTS)
         unit, is_memory = entry.get("unit"), name == "memory"
         spelled = None
         if values.dtype == pl.String and name in _SPANS:
@@ -222,13 +222,7 @@ def _converted(
             return numbers
         return numbers.to_frame("n").select(rounded_up(pl.col("n"))).to_series()
     if name == "status":
-        text = values.cast(pl.String)
-        mapping = {str(key): value for key, value in (status or _STATUS).items()}
-        word = text.str.extract(r"^\s*(\S+)", 1)
-        exact = text.replace_strict(mapping, default=None, return_dtype=pl.Int64)
-        exact = exact.fill_null(word.replace_strict(mapping, default=None, return_dtype=pl.Int64))
-        other = mapping.get("other")
-        return exact if other is None else exact.set(exact.is_null() & text.is_not_null(), other)
+        return _statuses(values.cast(pl.String), status)
     if name == "depends_on":
         if isinstance(values.dtype, pl.List):
             return values.cast(pl.List(pl.String))
@@ -239,9 +233,9 @@ def _converted(
     return text.set(text == "0", None) if name == "array" else text
 
 
-def _numbers(values: pl.Series) -> pl.Series:
+def _numbers(values: pl.Series, *, are_whole: bool = False) -> pl.Series:
     """Return numbers as floats; texts can have decimal commas and grouped thousands."""
-    return amounts(values) if values.dtype == pl.String else values.cast(pl.Float64, strict=False)
+    return amounts(values, are_whole=are_whole) if values.dtype == pl.String else values.cast(pl.Float64, strict=False)
 
 
 def _with_unit(values: pl.Series) -> pl.Series:
@@ -259,10 +253,29 @@ def _extracted(values: pl.Series, pattern: str) -> pl.Series:
     return numbers.list.sum().set(numbers.list.len() == 0, None)
 
 
+#: What the status means if a mapping does not say it: states of Slurm, other words, and the numbers of the format.
 _STATUS = {
-    "COMPLETED": 1, "FAILED": 0, "CANCELLED": 5, "TIMEOUT": 0, "NODE_FAIL": 0, "OUT_OF_MEMORY": 0, "PREEMPTED": 0,
-    "BOOT_FAIL": 0, "DEADLINE": 0, "completed": 1, "failed": 0, "cancelled": 5, "timeout": 0, "1": 1, "0": 0, "5": 5,
+    **{name: status for name, status in STATES.items() if status is not None},
+    **dict.fromkeys(("DONE", "FINISHED", "SUCCESS", "SUCCEEDED", "PASS", "PASSED"), 1), "ERROR": 0, "CANCELED": 5,
 }  # fmt: skip
+
+
+def _statuses(text: pl.Series, status: Mapping[object, int] | None) -> pl.Series:
+    """Return the status of jobs from words or numbers, by a mapping or by `_STATUS`."""
+    if not status:
+        words = text.to_frame("t").select(
+            pl.coalesce(
+                pl.when(pl.col("t").str.contains(r"^[015](?:\.0+)?$")).then(pl.col("t").str.slice(0, 1)),
+                state(pl.col("t")).replace_strict(_STATUS, default=None).cast(pl.String),
+            ).cast(pl.Int64)
+        )
+        return words.to_series()
+    mapping = {str(key): value for key, value in status.items()}
+    word = text.str.extract(r"^\s*(\S+)", 1)
+    exact = text.replace_strict(mapping, default=None, return_dtype=pl.Int64)
+    exact = exact.fill_null(word.replace_strict(mapping, default=None, return_dtype=pl.Int64))
+    other = mapping.get("other")
+    return exact if other is None else exact.set(exact.is_null() & text.is_not_null(), other)
 
 
 def _moments(values: pl.Series, entry: Mapping[str, Any], site: Site, where: str) -> pl.Series:
