@@ -10,7 +10,7 @@ from typer import Argument, Option
 
 from swflow.cli.app import Application, Group, app
 from swflow.cli.options import OUTPUT
-from swflow.cli.terminal import check_ending, print_table, read_units, say
+from swflow.cli.terminal import check_ending, print_table, read_formulas_of, read_units, say
 from swflow.errors import SwflowError
 
 import_app = Application(
@@ -347,11 +347,9 @@ def import_csv(
     from swflow.log.importers.table import import_table
 
     _require(file, "csv", "parquet", "wta", "sacct", "sacct-aligned", "squeue", "swf", "log", "workload", "run")
-    formulas = {name.strip(): formula for name, _, formula in (text.partition("=") for text in resource or ())}
+    formulas = read_formulas_of(resource, output)
     site = _site(processors, nodes, timezone, anonymize, key)
     log = import_table(str(file), site, columns, resources=formulas)
-    if formulas and output.suffix != ".parquet":
-        raise SwflowError(f"{output}: the format has no column for {next(iter(formulas))}; expected .parquet")
     _write(log, file, output)
 
 

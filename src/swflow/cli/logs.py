@@ -7,7 +7,7 @@ from typer import Option
 
 from swflow.cli.app import app, generate_app
 from swflow.cli.options import OUTPUT, Catalogues, Mirror, Name, Output, Seed, WithoutStatus
-from swflow.cli.terminal import check_ending, read_object, save, say, say_doubts, say_removed
+from swflow.cli.terminal import check_ending, read_formulas_of, read_object, save, say, say_doubts, say_removed
 from swflow.errors import SwflowError
 
 
@@ -60,6 +60,7 @@ def clean(
     keep_cancelled: bool = False,
     keep_instant: bool = False,
     dependencies: bool = False,
+    resource: list[str] | None = None,
 ) -> None:
     """
     Clean a log into a job table, and count the removed jobs by reason.
@@ -84,6 +85,8 @@ def clean(
         (cancelled_after, s).
     keep_instant: Keep jobs that ran but ended within a second, with a run time of 1 s: they waited, too.
     dependencies: Keep preceding jobs (fields 17 and 18) as dependencies: a job waits for their ends (depends_on).
+    resource: Compute the units of a resource that each job occupies from columns of the log, or from fields after the
+        18th: watts=field_19*processors; repeatable.
     """
     from swflow.analysis.plausibility import LOOKED_AT
     from swflow.values import day_or_moment
@@ -103,6 +106,7 @@ def clean(
         "keep_cancelled": keep_cancelled,
         "keep_instant": keep_instant,
         "dependencies": dependencies,
+        "resources": read_formulas_of(resource, output),
     }
     if output.suffix == ".parquet":
         workload = clean_into(log, output, columns=LOOKED_AT, **options)

@@ -59,6 +59,7 @@ OPTIONS: dict[str, dict[str, tuple[str, ...]]] = {
     "clean": {
         "Machine": ("machine_processors", "machine_nodes"),
         "Removed jobs": ("drop", "without_status", "flurries", "since", "until", "lenient"),
+        "Kept and added columns": ("dependencies", "resource"),
     },
     "model": {
         "Model": ("model", "arrivals", "components", "window", "repeats"),

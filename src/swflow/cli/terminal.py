@@ -62,6 +62,14 @@ def read_units(texts: Iterable[str] | None, option: str) -> dict[str, Any]:
     return units
 
 
+def read_formulas_of(texts: Iterable[str] | None, output: Path) -> dict[str, str]:
+    """Parse NAME=FORMULA texts of --resource; raise an error if the output has no columns for resources."""
+    formulas = {name.strip(): formula for name, _, formula in (text.partition("=") for text in texts or ())}
+    if formulas and output.suffix != ".parquet":
+        raise SwflowError(f"{output}: the format has no column for {next(iter(formulas))}; expected .parquet")
+    return formulas
+
+
 def read_number(text: str, where: str) -> float:
     """Parse a finite number, or raise an error that names the option."""
     return number_of(text, where)

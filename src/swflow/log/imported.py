@@ -19,14 +19,17 @@ def is_log_table(path: str | os.PathLike[str]) -> bool:
     return Path(path).suffix == ".parquet" and read_metadata(path).get("kind") == "log"
 
 
-def read_log(path: str | os.PathLike[str], *, lenient: bool = False) -> tuple[SwfLog, tuple[Entry, ...]]:
+def read_log(
+    path: str | os.PathLike[str], *, lenient: bool = False, further: bool = False
+) -> tuple[SwfLog, tuple[Entry, ...]]:
     """
     Read an imported log (Parquet), or a file in the Standard Workload Format; return it with the import's history.
 
     The fields of an imported log can have more columns than `swflow.jobs.table.SWF_FIELDS`; unknown values are null.
+    Those of a text have with ``further``, as in `swflow.log.swf.read_swf`.
     """
     if Path(path).suffix != ".parquet":
-        return read_swf(path, lenient=lenient), ()
+        return read_swf(path, lenient=lenient, further=further), ()
     header, history = log_metadata(path)
     fields = check_columns(read_parquet(path), str(path), SWF_FIELDS)
     return SwfLog(fields, header, []), history

@@ -363,7 +363,7 @@ def _by_numbers(text: bytes) -> Recognized | None:
         return Recognized("swf", "its comments begin with ;")
     if len(fields) == 29 and numbers >= 11 and numbers < 29:
         return Recognized("gwf", "its lines have 29 fields")
-    if text.startswith(b"#") and len(fields) >= 11 and numbers >= 11:
+    if text.startswith(b"#") and len(fields) >= 11 and numbers >= 11 and not len(fields) == numbers == 18:
         return Recognized("gwf", f"its comments begin with #, and its lines have {len(fields)} fields")
     if len(fields) >= 17 and numbers >= 17:
         return Recognized("swf", f"its lines have {len(fields)} fields, mostly numbers")

@@ -6,10 +6,13 @@ from typing import Any
 
 from swflow.errors import SwflowError, require_known, suggest
 from swflow.jobs.conditions import check_condition
-from swflow.jobs.table import JOB_COLUMNS
+from swflow.jobs.table import IMPORTED_COLUMNS, JOB_COLUMNS
 
 #: The rules of `clean` in the order of their application; a job counts under the first rule that it meets.
 RULES = ("unknown-submit-time", "no-processors", "wider-than-machine", "unknown-run-time", "zero-run-time")
+
+#: The columns that conditions of a config can use: those of job tables, and of imported logs.
+CONDITION_COLUMNS = JOB_COLUMNS | IMPORTED_COLUMNS
 
 #: The models of synthetic logs with their parameters: permitted values or type.
 GENERATORS: dict[str, dict[str, type | tuple[str, ...]]] = {
@@ -43,7 +46,7 @@ def check_clean(settings: Any, where: str) -> dict[str, Any]:
             raise SwflowError(f"{where}: drop: unknown rule {rule!r}{suggest(rule, RULES)}")
     _list(settings, "without_status", int, "whole numbers", where)
     for flurry in _list(settings, "flurries", str, "conditions", where):
-        check_condition(flurry, f"{where}: flurries", JOB_COLUMNS)
+        check_condition(flurry, f"{where}: flurries", CONDITION_COLUMNS)
     if not isinstance(settings.get("lenient", False), bool):
         raise SwflowError(f"{where}: lenient: {settings['lenient']!r}; expected true or false")
     return dict(settings)

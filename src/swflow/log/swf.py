@@ -51,6 +51,9 @@ _VALUE = re.compile(rb"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 
 _NAMES = list(SWF_FIELDS)
 
+#: A comment, which can follow a job in its line; other programs begin it with #.
+COMMENT = r"(?:^#| ?;).*$"
+
 #: White space within a line, and a line that consists of 18 texts that are numbers if they are well-formed.
 _BLANKS, _PLAIN_LINE = r"[ \t\r\x0b\x0c]+", r"^[-+.0-9eE]+(?: [-+.0-9eE]+){17}$"
 
@@ -83,7 +86,7 @@ class SwfLog:
     notes: tuple[str, ...] = ()
 
 
-def read_swf(path: str | os.PathLike[str], *, lenient: bool = False) -> SwfLog:
+def read_swf(path: str | os.PathLike[str], *, lenient: bool = False, further: bool = False) -> SwfLog:
     r"""
     Read a log in the Standard Workload Format.
 
@@ -98,6 +101,8 @@ def read_swf(path: str | os.PathLike[str], *, lenient: bool = False) -> SwfLog:
         A plain or gzipped file with any name.
     lenient : bool
         Skip malformed lines and return them in ``skipped`` instead of raising an error.
+    further : bool
+        Return the fields after the 18th of the format, too, as texts: ``field_19``, ``field_20`` and so on.
 
     Returns
     -------
@@ -118,7 +123,7 @@ def read_swf(path: str | os.PathLike[str], *, lenient: bool = False) -> SwfLog:
     >>> dict(log.header), log.fields["run_time"].to_list()
     ({'MaxProcs': ['8']}, [60.0])
     """
-    return parse_swf(_read_log(path), str(path), lenient=lenient)
+    return parse_swf(_read_log(path), str(path), lenient=lenient, further=further)
 
 
 def _read_log(path: str | os.PathLike[str]) -> bytes:
@@ -154,21 +159,24 @@ class LogParts:
     """
     A log in the Standard Workload Format that is read part by part, so that its text can exceed the memory.
 
-    ``texts`` are parts of whole lines, such as those of `text_parts`; ``where`` names the log in errors. The attributes
-    are those of `SwfLog`. The header is available before the first part; ``skipped`` is complete after the last part.
+    ``texts`` are parts of whole lines, such as those of `text_parts`; ``where`` names the log in errors; ``further`` is
+    as in `read_swf`. The attributes are those of `SwfLog`. The header is available before the first part; ``skipped``
+    is complete after the last part.
     """
 
-    def __init__(self, texts: Iterator[bytes], where: str, *, lenient: bool = False) -> None:
+    def __init__(self, texts: Iterator[bytes], where: str, *, lenient: bool = False, further: bool = False) -> None:
         self._texts, self.where, self.lenient = texts, where, lenient
         self.skipped: list[tuple[int, str]] = []
         self._first = next(self._texts, b"")
         self.header = Header(parse_header(self._first))
         self._width = widths.width_of(self._first, len(_NAMES))
-        self.notes = widths.notes_on(self._width, _NAMES, self.header)
+        self._has_further = further and self._width > len(_NAMES)
+        self.notes = () if self._has_further else widths.notes_on(self._width, _NAMES, self.header)
 
     def __iter__(self) -> Iterator[pl.DataFrame]:
         lines = jobs = 0
         for text in chain([self._first], self._texts):
+            given = text
             text = text if self._width == len(_NAMES) else widths.as_standard(text, self._width, len(_NAMES))
             fields, faults = _parse_fields(text, stop_at_first=not self.lenient)
             self.skipped += [(lines + line, reason) for line, reason in faults]
@@ -176,6 +184,9 @@ class LogParts:
                 line, reason = self.skipped[0]
                 advice = "correct the line, or skip such lines and count them with --lenient"
                 raise SwflowError(_of_other_kind(self.where) or f"{self.where}:{line}: {reason}; {advice}")
+            if self._has_further:
+                further = widths.further_fields(given, {line for line, _ in faults}, len(_NAMES), self._width)
+                fields = pl.concat([fields, further], how="horizontal")
             lines += text.count(b"\n")
             jobs += fields.height
             if fields.height:
@@ -208,12 +219,12 @@ def text_parts(path: str) -> Iterator[bytes]:
         yield rest if has_lines else rest.replace(b"\r", b"\n")
 
 
-def parse_swf(content: bytes, where: str, *, lenient: bool = False) -> SwfLog:
+def parse_swf(content: bytes, where: str, *, lenient: bool = False, further: bool = False) -> SwfLog:
     """Parse the content of a log file, plain or gzipped; see `read_swf`. ``where`` names it in errors."""
     text = plain_text(content, where, A_LOG).removeprefix(BOM)
     if b"\n" not in text:
         text = text.replace(b"\r", b"\n")
-    log = LogParts(iter([text]), where, lenient=lenient)
+    log = LogParts(iter([text]), where, lenient=lenient, further=further)
     [fields] = log
     return SwfLog(fields, log.header, log.skipped, log.notes)
 
@@ -228,7 +239,7 @@ def _parse_fields(text: bytes, stop_at_first: bool) -> tuple[pl.DataFrame, list[
         return whole, []
     lines = pl.DataFrame({"text": text.decode("latin-1").split("\n")}).with_row_index("line", 1)
     lines = lines.with_columns(pl.col("text").str.replace_all(_BLANKS, " ").str.strip_chars(" "))
-    lines = lines.filter(pl.col("text") != "", ~pl.col("text").str.starts_with(";"))
+    lines = lines.with_columns(pl.col("text").str.replace(COMMENT, "")).filter(pl.col("text") != "")
     plain = lines.filter(pl.col("text").str.contains(_PLAIN_LINE))
     content = io.BytesIO("\n".join(plain["text"].to_list()).encode())
     table = pl.DataFrame(schema=SWF_FIELDS)
@@ -354,7 +365,7 @@ def _leading_comments(text: bytes) -> list[str]:
     """Return the comment lines before the first job, without semicolons and with tabs expanded."""
     comments = []
     for line in map(bytes.strip, io.BytesIO(text.removeprefix(BOM))):
-        if line and not line.startswith(b";"):
+        if line and not line.startswith((b";", b"#")):
             break
         try:
             comment = line.decode("utf-8")

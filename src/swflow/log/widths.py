@@ -1,7 +1,9 @@
 """Read logs whose lines have more fields than the Standard Workload Format, or lack the last one."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+
+import polars as pl
 
 from swflow.jobs.header import Header
 
@@ -23,7 +25,7 @@ def width_of(text: bytes, standard: int) -> int:
     (20, 18)
     """
     lines = text.split(b"\n", _SAMPLE)[:_SAMPLE]
-    jobs = [line for line in map(bytes.strip, lines) if line and not line.startswith(b";")]
+    jobs = [line for line in map(bytes.strip, lines) if line and not line.startswith((b";", b"#"))]
     found = {len(line.split()) for line in jobs}
     if len(jobs) < 2 or len(found) > 1 or not re.match(rb"[-+.\d]", jobs[0]):
         return standard
@@ -55,5 +57,26 @@ def as_standard(text: bytes, width: int, standard: int) -> bytes:
     """
     kept = min(width, standard)
     more = rb"(?:[ \t]+[^ \t\r\n]+){%d}" % (width - kept)
-    line = rb"(?m)^[ \t]*(?!;)([^ \t\r\n]+(?:[ \t]+[^ \t\r\n]+){%d})%s[ \t\r]*$" % (kept - 1, more)
+    line = rb"(?m)^[ \t]*(?![;#])([^ \t\r\n]+(?:[ \t]+[^ \t\r\n]+){%d})%s[ \t\r]*$" % (kept - 1, more)
     return re.sub(line, rb"\1" + b" -1" * (standard - kept), text)
+
+
+def further_fields(text: bytes, skipped: Collection[int], standard: int, width: int) -> pl.DataFrame:
+    r"""
+    Return the fields after the standard's of each job, as texts; null where a line has fewer.
+
+    ``skipped`` are the numbers of the lines that are no jobs, from 1 on.
+
+    Examples
+    --------
+    >>> further_fields(b"; a\n1 2 3 x\n1\n\n4 5 6\n", {3}, 2, 4).to_dict(as_series=False)
+    {'field_3': ['3', '6'], 'field_4': ['x', None]}
+    """
+    lines = pl.DataFrame({"text": text.decode("latin-1").split("\n")}).with_row_index("line", 1)
+    lines = lines.with_columns(pl.col("text").str.replace_all(r"\s+", " ").str.strip_chars(" "))
+    is_job = (pl.col("text") != "") & ~pl.col("text").str.contains("^[;#]") & ~pl.col("line").is_in([*skipped])
+    parts = lines.filter(is_job).select(pl.col("text").str.split(" "))
+    places = range(standard, width)
+    return parts.select(
+        pl.col("text").list.get(place, null_on_oob=True).alias(f"field_{place + 1}") for place in places
+    )

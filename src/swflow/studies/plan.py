@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from swflow.errors import SwflowError, suggest
 from swflow.jobs.conditions import check_condition
-from swflow.jobs.table import JOB_COLUMNS
+from swflow.log.settings import CONDITION_COLUMNS
 from swflow.names import (
     check_length,
     first_replicates,
@@ -418,7 +418,7 @@ def check_conditions(config: Config) -> None:
     swflow.errors.SwflowError: steps: late: where: 'wait_time >> 60': RShift at position 1 is not allowed; ...
     """
     for flurry in config.get("clean", {}).get("flurries", ()):
-        check_condition(flurry, "clean: flurries", JOB_COLUMNS)
+        check_condition(flurry, "clean: flurries", CONDITION_COLUMNS)
     for name, step in config["steps"].items():
         if step.get("where") is not None:
             check_condition(step["where"], f"steps: {name}: where")

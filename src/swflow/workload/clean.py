@@ -59,7 +59,7 @@ def clean(
     >>> workload.history[0]["removed"]
     {'no-processors': 1}
     """
-    reasons = list(removals(machine, period, keep_cancelled=keep_cancelled, **rules))
+    reasons = list(removals(machine, period, keep_cancelled=keep_cancelled, columns=fields.schema, **rules))
     require_limits(fields, name)
     jobs = prepared(fields, keep_cancelled, dependencies, keep_instant)
     require_complete(jobs["job_id"].null_count(), "job_id", name)
@@ -178,6 +178,7 @@ def clean_log(
     keep_cancelled: bool = False,
     keep_instant: bool = False,
     dependencies: bool = False,
+    resources: Mapping[str, str] | None = None,
 ) -> Workload:
     r"""
     Read a log and clean it.
@@ -201,8 +202,8 @@ def clean_log(
     without_status : iterable of int
         Remove jobs with these statuses (5 is cancelled).
     flurries : iterable of str
-        Conditions on the columns, such as ``user_id == 50 and 24439 <= job_id <= 64542``. Jobs that meet one are
-        removed.
+        Conditions on the columns, such as ``user_id == 50 and 24439 <= job_id <= 64542`` or ``gpus > 8`` for an
+        imported log. Jobs that meet one are removed.
     keep_cancelled : bool
         Keep jobs that were cancelled in the queue (status 5, without a run time, with a wait time), with a run time of
         0 and the time from the submission to the cancellation in ``cancelled_after``.
@@ -212,6 +213,9 @@ def clean_log(
     dependencies : bool
         The log's preceding jobs and think times (fields 17 and 18) are dependencies: write them to ``depends_on``.
         Dependencies on jobs that the log lacks, or that are removed, are left out and counted.
+    resources : mapping of str to str, optional
+        Formulas of the columns of the log that give the units of a resource that each job occupies, as
+        ``{"watts": "field_19 * processors"}``. In a text, fields after the 18th are ``field_19`` and so on.
 
     Returns
     -------
@@ -237,7 +241,14 @@ def clean_log(
     """
     from swflow.log.imported import read_log
 
-    log, imported = read_log(path, lenient=lenient)
+    log, imported = read_log(path, lenient=lenient, further=bool(resources))
+    warnings = warnings_about(log)
+    if resources:
+        from swflow.log.importers.demands import read_formulas, with_demands
+
+        fields, notes = with_demands(log.fields, read_formulas(resources, "--resource"), "--resource")
+        log = replace(log, fields=fields)
+        warnings += [f"{count:,} jobs: {reason}" for reason, (count, _) in notes.items()]
     name = name or log_name(path)
     fields = log.fields.filter(within_limits()) if lenient else log.fields
     require_limits(fields, name)
@@ -266,7 +277,7 @@ def clean_log(
     entry = workload.history[0] | {"machine_from": source, "read": log.fields.height + len(log.skipped)}
     counts = {"malformed": skipped, "repeated-job-id": repeated}
     entry["removed"] = {reason: count for reason, count in counts.items() if count} | entry["removed"]
-    return replace(workload, history=(*imported, with_recorded_use(entry, workload.jobs, machine, warnings_about(log))))
+    return replace(workload, history=(*imported, with_recorded_use(entry, workload.jobs, machine, warnings)))
 
 
 def warnings_about(log: SwfLog | LogParts) -> list[str]:

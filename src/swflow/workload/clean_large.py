@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,7 @@ def clean_into(
     Clean a log into a Parquet file, as `swflow.workload.clean.clean_log` does; process a large log part by part.
 
     The returned workload of a large log has the given columns in addition to those that every workload has (default:
-    all). Dependencies of a large log are refused.
+    all). Dependencies and resources of a large log are refused.
     """
     if _is_large(Path(path)):
         _clean_in_parts(path, output, **options)
@@ -63,11 +63,13 @@ def _clean_in_parts(
     keep_cancelled: bool = False,
     keep_instant: bool = False,
     dependencies: bool = False,
+    resources: Mapping[str, str] | None = None,
     **rules: Any,
 ) -> None:
     """Clean a large log part by part; see `clean_into`."""
-    if dependencies:
-        raise SwflowError(f"clean: {path}: --dependencies: the log has more than {tables.MOST_AT_ONCE:,} jobs; cut it")
+    if dependencies or resources:
+        option = "--dependencies" if dependencies else "--resource"
+        raise SwflowError(f"clean: {path}: {option}: the log has more than {tables.MOST_AT_ONCE:,} jobs; cut it")
     name = name or whole.log_name(path)
     log = _Parts(path, lenient, name)
     with folder_beside(output) as folder:
@@ -79,7 +81,8 @@ def _clean_in_parts(
         log.ids.clear()
         machine, source = whole.machine_of(map(pl.read_parquet, raw), log.header, processors, nodes)
         begin, end = (log.header.seconds_since_start(moment) if moment else None for moment in (since, until))
-        reasons = list(removals(machine, (begin, end), keep_cancelled=keep_cancelled, **rules))
+        schema = dict(pl.read_parquet_schema(raw[0])) if raw else {}
+        reasons = list(removals(machine, (begin, end), keep_cancelled=keep_cancelled, columns=schema, **rules))
         counts: Counter[str] = Counter()
         rows = unknown = 0
         kept = []

@@ -110,8 +110,13 @@ def removals(
     without_status: Iterable[int] = (),
     flurries: Iterable[str] = (),
     keep_cancelled: bool = False,
+    columns: Mapping[str, pl.DataType] | None = None,
 ) -> Iterable[tuple[str, pl.Expr]]:
-    """Return each reason for removal with its expression, in order; raise an error for an unknown rule."""
+    """
+    Return each reason for removal with its expression, in order; raise an error for an unknown rule.
+
+    ``columns`` are those of the log, which conditions can use besides those of each job table.
+    """
     unknown = [rule for rule in drop if rule not in RULES]
     if unknown:
         raise SwflowError(f"clean: unknown rule {unknown[0]!r} in drop; known are {', '.join(RULES)}")
@@ -121,7 +126,7 @@ def removals(
     if until is not None:
         yield "after-period", pl.col("submit_time") >= until
     for text in flurries:
-        yield text, condition(text, JOB_COLUMNS, "clean: flurries")
+        yield text, condition(text, {**(columns or {}), **JOB_COLUMNS}, "clean: flurries")
     for status in without_status:
         yield f"status-{status}", pl.col("status") == status
     ran = pl.col("cancelled_after").is_null() if keep_cancelled else pl.lit(True)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 import polars as pl
+import polars.selectors as cs
 
 from swflow.columns import rounded_up
 from swflow.errors import SwflowError, one_line, shown, suggest
@@ -37,6 +38,29 @@ def read_formulas(texts: Mapping[str, object], where: str) -> dict[str, str]:
         if isinstance(formula, bool) or not isinstance(formula, str | int | float) or not str(formula).strip():
             raise SwflowError(f"{where}: {name}: {shown(formula)}; expected a formula of columns, as in {EXAMPLE}")
     return {name: str(formula) for name, formula in texts.items()}
+
+
+def with_demands(
+    fields: pl.DataFrame, formulas: Mapping[str, str], where: str
+) -> tuple[pl.DataFrame, Mapping[str, tuple[int, int]]]:
+    """
+    Return the fields of a log with a column for each formula, and notes: (jobs, place of the first) by reason.
+
+    A formula can use the columns of the log, ``processors`` (allocated, else requested), and those of further fields
+    (``field_19``), which are dropped.
+
+    Examples
+    --------
+    >>> log = pl.DataFrame({"requested_processors": [4, -1], "field_19": ["300", "x"]})
+    >>> with_demands(log, {"watts": "field_19 * processors"}, "--resource")[0]["watts"].to_list()
+    [1200, None]
+    """
+    table = fields.with_columns(pl.when(cs.numeric() != -1).then(cs.numeric()))
+    sizes = [pl.when(pl.col(name) > 0).then(name) for name in table.columns if name.endswith("ed_processors")]
+    table = table.with_columns(processors=pl.coalesce(sizes)) if sizes else table
+    lines, tally = pl.DataFrame({"line": pl.int_range(1, fields.height + 1, eager=True)}), Tally()
+    demands = {name: demand(table, name, formula, lines, tally, where) for name, formula in formulas.items()}
+    return fields.with_columns(**demands).drop(cs.matches(r"^field_\d+$")), tally.notes
 
 
 def demand(table: pl.DataFrame, name: str, formula: str, records: pl.DataFrame, tally: Tally, where: str) -> pl.Series:
