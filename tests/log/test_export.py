@@ -1,14 +1,18 @@
 """Tests of exports of workloads and schedules to other formats, and of reading them again."""
 
 import json
+from dataclasses import replace
 
 import polars as pl
 import pytest
 
 from helpers.cli import call
+from helpers.records import read, sacct, text
 from swflow.jobs.machine import Machine
+from swflow.jobs.table import JOB_COLUMNS, SWF_FIELDS
+from swflow.log.recognise import recognize
 from swflow.log.swf import GUESSED_MACHINE, read_swf
-from swflow.workload.clean import open_workload
+from swflow.workload.clean import clean_log, open_workload
 
 LINES = [
     "1 0 5 10 4 -1 -1 4 20 -1 1 7 1 1 1 1 -1 -1",
@@ -44,6 +48,58 @@ def test_workloads(folder):
     assert {content["profiles"][job["profile"]]["delay"] for job in content["jobs"]} == {10, 3}
     assert call("export", "w.parquet", "-o", "kill.json", "--estimates", "kill") == 0
     assert json.loads((folder / "kill.json").read_text())["jobs"][1]["walltime"] == 5
+
+
+@pytest.fixture
+def imported(tmp_path, monkeypatch):
+    """Create a workload with all kinds of columns, from records that begin at a second of 1970."""
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        sacct(JobID="1", AllocTRES="cpu=8,mem=3G,gres/gpu=2", User="eve", Timelimit="UNLIMITED", Partition="b"),
+        sacct(JobID="2", Submit="2024-01-08T08:00:07", Elapsed="00:30:00", Suspended="00:30:00", ReqMem="2000Mc"),
+        sacct(JobID="3_1", Submit="2024-01-08T08:01:00", AllocCPUS=4, State="FAILED", User="ada"),
+        sacct(JobID="4", Submit="2024-01-08T08:00:30", AllocCPUS="", State="CANCELLED", Start="None", Elapsed=0),
+    ]  # fmt: skip
+    log = read(tmp_path, "sacct", text(*rows))
+    fields = log.fields.with_columns(depends_on=pl.Series([None, [1], None, [1, 2]], dtype=pl.List(pl.Int64)))
+    replace(log, fields=fields).write(tmp_path / "log.parquet")
+    assert call("clean", "log.parquet", "-o", "w.parquet", "--machine-processors", "64", "--keep-cancelled") == 0
+    return pl.read_parquet("w.parquet")
+
+
+#: How each format is read again, and the columns that it keeps besides those of all formats.
+BACK = {
+    "swf": (("clean", "back.swf", "-o", "again.parquet", "--keep-cancelled"), SWF_FIELDS),
+    "swf.gz": (("clean", "back.swf.gz", "-o", "again.parquet", "--keep-cancelled"), SWF_FIELDS),
+    "csv": (("import", "csv", "back.csv", "--columns", "swflow", "--processors", "64", "-o", "again.parquet"),
+            [*SWF_FIELDS, "gpus", "memory", "nodes", "depends_on"]),
+    "parquet": (("clean", "log.parquet", "-o", "unused.parquet"), JOB_COLUMNS),
+    "json": (("import", "batsim", "back.json", "-o", "again.parquet"), ("job_id", "submit_time", "run_time")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("ending", BACK)
+def test_what_is_exported_is_imported_again(imported, ending):
+    command, columns = BACK[ending]
+    assert call("export", "w.parquet", "-o", f"back.{ending}") == 0
+    assert call(*command) == 0
+    if ending == "parquet":
+        assert pl.read_parquet("back.parquet").equals(imported)
+        return
+    again = open_workload("again.parquet") if ending.startswith("swf") else clean_log("again.parquet", drop=[])
+    assert again.machine.processors == 64 and again.jobs.height == 4
+    assert again.jobs.select("processors").equals(imported.select("processors"))
+    for name in columns:
+        found, expected = again.jobs[name], imported[name]
+        if ending == "csv" and name.endswith("_id") and name != "job_id":  # numbered by their first job
+            names = again.header.names_of(name)
+            found = pl.Series([None if one is None else int(names[one]) for one in found], dtype=pl.Int64)
+        if expected.null_count() < expected.len() or name in again.jobs.columns:
+            assert found.to_list() == expected.to_list(), name
+    if ending == "json":  # Batsim needs a wall time
+        assert again.jobs["estimate"].to_list() == pl.Series(imported["estimate"]).to_list()
+    kind = recognize(f"back.{ending}")
+    assert (kind.key, kind.columns) == {"csv": ("csv", "swflow"), "json": ("batsim", None)}.get(ending, ("swf", None))
 
 
 def test_schedules(folder):

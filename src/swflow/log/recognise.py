@@ -346,7 +346,8 @@ def _mapping_for(names: set[str]) -> str | None:
 
     for path in sorted((Path(__file__).parent / "importers/columns").glob("*.yaml")):
         entries = parse_yaml(path.read_text())["columns"].values()
-        if {entry if isinstance(entry, str) else entry["column"] for entry in entries} <= names:
+        needed = [entry for entry in entries if isinstance(entry, str) or not entry.get("optional")]
+        if {entry if isinstance(entry, str) else entry["column"] for entry in needed} <= names:
             return path.stem
     return None
 

@@ -383,9 +383,9 @@ def write_swf(path: str | os.PathLike[str], jobs: pl.DataFrame, header: Mapping[
     Write jobs in the Standard Workload Format, version 2.2, atomically; gzipped if the file's name ends in ``.gz``.
 
     The table has some columns of `swflow.jobs.table.JOB_COLUMNS`. Null and missing values are written as -1, except
-    that ``processors`` replaces missing allocated processors. A value of the header with line breaks is written with
-    continuation lines. It is an error if a number is not finite, or a fraction in a field of whole numbers. The same
-    jobs give identical files.
+    that ``processors`` replaces missing allocated processors if it differs from the requested ones. A value of the
+    header with line breaks is written with continuation lines. It is an error if a number is not finite, or a fraction
+    in a field of whole numbers. The same jobs give identical files.
 
     Examples
     --------
@@ -399,8 +399,12 @@ def write_swf(path: str | os.PathLike[str], jobs: pl.DataFrame, header: Mapping[
     text = io.BytesIO()
     text.write(_header_text(header or {}).encode())
     if "processors" in jobs.columns:
-        allocated = pl.col("allocated_processors") if "allocated_processors" in jobs.columns else pl.lit(None)
-        jobs = jobs.with_columns(allocated_processors=pl.coalesce(allocated, "processors"))
+        allocated, requested = (
+            pl.col(name) if (name := f"{kind}_processors") in jobs.columns else pl.lit(None, pl.Int64)
+            for kind in ("allocated", "requested")
+        )
+        needed = pl.when(requested.is_null() | (requested != pl.col("processors"))).then("processors")
+        jobs = jobs.with_columns(allocated_processors=pl.coalesce(allocated, needed))
     table = pl.DataFrame([_printable_field(jobs, name, str(path)) for name in _NAMES])
     table.write_csv(text, include_header=False, separator=" ", quote_style="never")
     content = text.getvalue()

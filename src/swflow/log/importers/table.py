@@ -46,7 +46,7 @@ _MEMORY = ("used_memory", "requested_memory", "memory")
 _COUNTS = ("processors", "requested_processors", "nodes", "gpus", "licenses", "array_limit")
 _SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0, "days": 86400.0}
 _KILOBYTES = {"B": 1 / 1024, "KB": 1.0, "MB": 1024.0, "GB": 1024.0**2, "TB": 1024.0**3}
-_KEYS = ("column", "unit", "format", "factor", "pattern")
+_KEYS = ("column", "optional", "unit", "format", "factor", "pattern")
 
 #: The keys besides ``column`` of each target; others have none.
 _KEYS_OF: dict[str, tuple[str, ...]] = {
@@ -64,9 +64,10 @@ def import_table(path: str, site: Site, mapping: str, *, resources: Mapping[str,
     Import a table of jobs: CSV (plain or gzipped; the separator is detected in the header) or Parquet.
 
     ``mapping`` is a YAML file, or the name of a mapping included in swflow, with ``columns`` (name in `TARGETS` to a
-    column's name, or to a mapping of ``column``, ``unit``, ``format``, ``factor`` and ``pattern``), ``status`` (a value
-    to 0, 1 or 5), ``delimiter`` and ``resources``. A ``pattern`` is a regular expression with one group: the value is
-    the sum of the numbers that it finds in the text. ``memory`` is that of the whole job, by default in MB.
+    column's name, or to a mapping of ``column``, ``optional``, ``unit``, ``format``, ``factor`` and ``pattern``),
+    ``status`` (a value to 0, 1 or 5), ``delimiter`` and ``resources``. A ``pattern`` is a regular expression with one
+    group: the value is the sum of the numbers that it finds in the text. ``memory`` is that of the whole job, by
+    default in MB.
 
     ``resources`` maps names to formulas of the table's columns, see `swflow.log.importers.demands.demand`: each becomes
     a column with the units that a job occupies. The argument adds to those of the mapping.
@@ -80,9 +81,11 @@ def import_table(path: str, site: Site, mapping: str, *, resources: Mapping[str,
     places = {name: f"{mapping}: columns: {name}" for name in about["columns"]}
     columns = {name: _explained(name, entry, places[name]) for name, entry in about["columns"].items()}
     table, header_line = _read_table(path, about.get("delimiter"))
+    lacking = {name for name, entry in columns.items() if entry["column"] not in table.columns}
+    columns = {name: entry for name, entry in columns.items() if name not in lacking or not entry.get("optional")}
     for name, entry in columns.items():
         column = entry["column"]
-        if column not in table.columns:
+        if name in lacking:
             raise SwflowError(f"{places[name]}: {path} has no column {column!r}{suggest(column, table.columns)}")
     tally = Tally()
     lines = pl.int_range(table.height, dtype=pl.Int64, eager=True) + header_line + 1  # a column can be named "line"
@@ -166,7 +169,7 @@ def _explained(name: str, entry: Any, where: str) -> dict[str, Any]:
         raise SwflowError(f"{where}: give a column's name, or {{column: NAME, unit: min}}")
     require_known(entry, _KEYS, where)
     for key in entry:
-        if key != "column" and key not in _KEYS_OF.get(name, ()):
+        if key not in ("column", "optional") and key not in _KEYS_OF.get(name, ()):
             applicable = ", ".join(_KEYS_OF.get(name, ())) or "none of them"
             raise SwflowError(f"{where}: {key} does not apply to it; expected {applicable}")
     units: Mapping[str, float] = _KILOBYTES if name in _MEMORY else _SECONDS if name in (*_SPANS, *_TIMES) else {}
@@ -226,7 +229,7 @@ def _converted(
     if name == "depends_on":
         if isinstance(values.dtype, pl.List):
             return values.cast(pl.List(pl.String))
-        found = values.cast(pl.String).str.extract_all(r"[^\s,;:|]+")
+        found = values.cast(pl.String).str.replace(r"^\[(.*)\]$", "${1}").str.extract_all(r"[^\s,;:|]+")
         return found.set(found.list.len() == 0, None)
     text = values.cast(pl.String)
     # A task id of 0 stands for a job without an array in Slurm's database.
