@@ -239,7 +239,8 @@ _WORDS: tuple[tuple[str, bytes, str], ...] = (
     ("jobcomp", rb"^JobId=\d+ ", "its records begin with JobId="),
     (
         "slurm.conf",
-        rb"(?mi)^\s*(?:(?:Node|Partition|Cluster)Name|SlurmctldHost|ControlMachine|(?:Select|Scheduler)Type) *= *\S",
+        rb"(?mi)^\s*(?:(?:Node|Partition|Cluster)Name|SlurmctldHost|ControlMachine|(?:Select|Scheduler)Type) *= *\S|"
+        rb"^include +[\"']?[\w./%*-]+\.conf\b",
         "it has options of slurm.conf",
     ),
 )  # fmt: skip

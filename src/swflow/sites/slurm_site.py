@@ -106,6 +106,7 @@ def read_site(
     members = (
         [] if associations is None else read_table(associations, "sacctmgr show assoc -P", ["account", "user", "share"])
     )
+    members = _of_cluster(members, slurm.text("ClusterName"))
     used = [] if usage is None else read_table(usage, "sshare -a -l -P", ["account", "user", "rawusage"])
     serving = _serving(slurm)
     limiting = (levels, members) if _enforces_limits(slurm) else ([], [])
@@ -134,6 +135,18 @@ def read_site(
     cluster = slurm.text("ClusterName")
     limits = not_simulated(*limiting)
     return SlurmSite(processors, len(serving), without_empty(options), notes, cluster, ignored, limits)
+
+
+def _of_cluster(members: list[Row], cluster: str) -> list[Row]:
+    """Return the associations of a cluster; raise an error if a table of several clusters has none."""
+    clusters = {row.text("cluster") for row in members}
+    own = [row for row in members if row.text("cluster").lower() == cluster.lower()]
+    if len(clusters) > 1 and not own:
+        raise SwflowError(
+            f"{members[0].place.file}: associations of {', '.join(sorted(clusters))}; expected those of one cluster: "
+            f"ClusterName={cluster} of slurm.conf"
+        )
+    return own or members
 
 
 def _order(slurm: SlurmConf, levels: Sequence[Row], has_minutes: bool) -> dict[str, Any]:

@@ -7,9 +7,24 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from swflow.errors import SwflowError, shown
+from swflow.log.importers.slurm import NO_VALUE_TEXTS
 from swflow.sites.lines import Place, read_file
 from swflow.values import number as finite
 from swflow.values import whole_number
+
+_NO_VALUE = re.compile(NO_VALUE_TEXTS)
+
+#: Other names of columns: those of options of sacctmgr, and of versions before 16.05, which limit CPUs only.
+_NAMES = {
+    "parentname": "parname", "maxtresperuser": "maxtrespu", "maxjobsperuser": "maxjobspu",
+    "maxtresperaccount": "maxtrespa", "maxjobsperaccount": "maxjobspa",
+}  # fmt: skip
+_OF_CPUS = {
+    "grpcpus": "grptres",
+    "maxcpuspu": "maxtrespu",
+    "maxcpusperuser": "maxtrespu",
+    "grpcpurunmins": "grptresrunmins",
+}
 
 
 @dataclass(frozen=True)
@@ -24,9 +39,9 @@ class Row:
         return self.texts.get(column, "")
 
     def whole(self, column: str) -> int | None:
-        """Return the whole number in a column; None if it is empty, or -1, which removes a limit."""
+        """Return the whole number in a column; None if it is empty, or a value such as -1 that removes a limit."""
         text = self.text(column)
-        if text in ("", "-1"):
+        if text in ("", "-1") or _NO_VALUE.fullmatch(text):
             return None
         return whole_number(text, f"{self.place}: {column}")
 
@@ -35,6 +50,8 @@ class Row:
         units = {"": 1, "K": 1 / 1024, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
         found: dict[str, int] = {}
         for item in filter(None, self.text(column).split(",")):
+            if _NO_VALUE.fullmatch(item.partition("=")[2].strip()):
+                continue
             pair = re.fullmatch(r"([^=]+)=(-?\d+(?:\.\d+)?)([KMGTP]?)", item.strip())
             if pair is None:
                 raise SwflowError(
@@ -56,8 +73,8 @@ def read_table(path: str | Path, command: str, needed: Sequence[str]) -> list[Ro
             continue
         cells = line.split("|")
         if not header:
-            # ParentName is Par Name in the default format.
-            header = [cell.strip().lower().replace(" ", "").replace("parentname", "parname") for cell in cells]
+            header = [cell.strip().lower().replace(" ", "") for cell in cells]  # Par Name in the default format
+            header = [_NAMES.get(name, name) for name in header]
             lacking = [name for name in needed if name not in header]
             if lacking:
                 raise SwflowError(f"{path}:{number}: no column {lacking[0]}; expected the output of `{command}`")
@@ -65,6 +82,7 @@ def read_table(path: str | Path, command: str, needed: Sequence[str]) -> list[Ro
         if len(cells) != len(header):
             raise SwflowError(f"{path}:{number}: {len(cells)} columns instead of {len(header)}; expected `{command}`")
         texts = {name: cell.rstrip() for name, cell in zip(header, cells, strict=True) if cell.strip()}
+        texts |= {_OF_CPUS[name]: f"cpu={texts.pop(name).strip()}" for name in _OF_CPUS.keys() & texts.keys()}
         rows.append(Row(texts, Place(path, number)))
     if not header:
         raise SwflowError(f"{path}: empty; expected the output of `{command}`")
