@@ -2,8 +2,12 @@
 
 import json
 
+import polars as pl
+
 from swflow.log.importers.any import import_any
 from swflow.log.importers.records import ImportedLog, Site
+from swflow.log.swf import SwfLog
+from swflow.workload.clean import clean_log
 
 SENT = 1704700800  # 2024-01-08T08:00:00Z
 
@@ -114,6 +118,14 @@ def csv(header: str = "id,sent,began,ended,cores,limit,mem,state", *rows: str) -
     return "\n".join((header, *rows)) + "\n"
 
 
+def swf(job: int = 1, more: str = "", **changed: object) -> str:
+    v = {"sent": 0, "wait": 600, "run": 3600, "allocated": 8, "asked": 8, "status": 1} | changed
+    return (
+        f"{job} {v['sent']} {v['wait']} {v['run']} {v['allocated']} -1 -1 {v['asked']} 7200 -1 {v['status']} 7 1 1 1 1 "
+        f"-1 -1{more}\n"
+    )
+
+
 MAPPING = """\
 delimiter: {delimiter!r}
 columns:
@@ -129,9 +141,13 @@ columns:
 TIMES = "2024-01-08T08:00:00,2024-01-08T08:10:00,2024-01-08T09:10:00"
 
 
-def read(tmp_path, importer: str, content: str) -> ImportedLog:
+def read(tmp_path, importer: str, content: str) -> ImportedLog | SwfLog:
     """Import a file; its name has no ending, so that its content decides."""
     (tmp_path / "file").write_text(content)
+    if importer == "swf":
+        further = {"gpus": "field_19"} if len(content.split("\n")[0].split()) > 18 else {}
+        found = clean_log(tmp_path / "file", drop=[], keep_cancelled=True, lenient=True, resources=further)
+        return SwfLog(found.jobs.with_columns(site_job_id=pl.col("job_id").cast(pl.String)), found.header, [])
     if importer == "csv":
         header = content.replace("\r", "\n").removeprefix("sep=;\n").partition("\n")[0]
         delimiter = next(mark for mark in ("||", ";", ",") if mark in header)

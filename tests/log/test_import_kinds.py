@@ -25,17 +25,19 @@ from helpers.records import (
     sacct,
     sge,
     slurm_json,
+    swf,
     text,
 )  # fmt: skip
 from swflow.errors import SwflowError
 from swflow.log.recognise import IMPORTED
 
-#: The importers; ``csv`` reads tables by a mapping.
-IMPORTERS = ("sacct", "json", "jobcomp", "pbs", "lsf", "sge", "condor", "batsim", "philly", "gwf", "csv")
+#: The importers; ``csv`` reads tables by a mapping, ``swf`` the Standard Workload Format, whose lines need no import.
+IMPORTERS = ("sacct", "json", "jobcomp", "pbs", "lsf", "sge", "condor", "batsim", "philly", "gwf", "csv", "swf")
 
 KINDS = (
     "empty values of Slurm", "widths", "lists of names", "resources", "times", "padding and quotes", "units",
-    "separators", "never started", "arrays", "reruns", "resized", "suspended", "heterogeneous", "several records",
+    "separators", "never started", "arrays", "reruns", "preempted", "resized", "suspended", "heterogeneous",
+    "several records",
 )  # fmt: skip
 
 
@@ -236,7 +238,7 @@ CELLS: dict[tuple[str, str], tuple[str, list[dict[str, object]]] | str] = {
         csv(*(csv.__defaults__ or ()), f"1,{TIMES},8,7200,1,COMPLETED").replace(",", "||"),
         [USUAL],
     ),
-    **{("separators", name): NO_SEPARATOR for name in IMPORTERS if name not in ("sacct", "csv")},
+    **{("separators", name): NO_SEPARATOR for name in IMPORTERS if name not in ("sacct", "csv", "swf")},
     ("never started", "sacct"): (
         text(
             *(
@@ -394,6 +396,41 @@ CELLS: dict[tuple[str, str], tuple[str, list[dict[str, object]]] | str] = {
         ),
         [USUAL | {"allocated_processors": 16}],
     ),
+    ("preempted", "sacct"): (
+        text(
+            sacct(State="PREEMPTED", End="2024-01-08T08:30:00", Elapsed="00:20:00"),
+            sacct(Submit="2024-01-08T08:30:00", Start="2024-01-08T08:40:00", End="2024-01-08T09:40:00"),
+        ),
+        [USUAL | {"run_time": 1200, "status": 0}, USUAL | {"status": 1}],
+    ),
+    ("preempted", "json"): (
+        slurm_json(
+            one({"end": SENT + 1800, "elapsed": 1200}, state={"current": ["PREEMPTED"]}),
+            one({"submission": SENT + 1800, "start": SENT + 2400, "end": SENT + 6000}),
+        ),
+        [USUAL | {"run_time": 1200, "status": 0}, USUAL | {"status": 1}],
+    ),
+    ("preempted", "jobcomp"): (jobcomp(JobState="PREEMPTED"), [USUAL | {"status": 0}]),
+    ("preempted", "pbs"): (
+        "01/08/2024 08:20:00;z;1.f;preempted\n01/08/2024 08:30:00;R;1.f;user=ada\n" + pbs(run_count=2),
+        [USUAL | {"status": 1}],
+    ),
+    ("preempted", "condor"): (condor(JobStartDate=SENT + 60, NumJobStarts=2, LastVacateTime=SENT + 300), [USUAL]),
+    ("preempted", "csv"): (csv(*(csv.__defaults__ or ()), f"1,{TIMES},8,7200,1,PREEMPTED"), [USUAL | {"status": 0}]),
+    ("preempted", "swf"): (swf(status=3) + swf(status=2, run=60) + swf(status=3, run=3540), [USUAL | {"status": 3}]),
+    **{("preempted", name): UNKNOWN_RUNS for name in ("lsf", "sge", "batsim", "philly", "gwf")},
+    ("widths", "swf"): (swf(allocated=-1, asked=8) + swf(2, asked=-1), [{"processors": 8}, {"processors": 8}]),
+    ("lists of names", "swf"): NO_LIST,
+    ("resources", "swf"): (swf(more=" 2 n1") + swf(2, more=" x n2"), [USUAL | {"gpus": 2}, USUAL | {"gpus": None}]),
+    ("times", "swf"): (swf(sent="0.25", wait="6e2", run="3600.0"), [USUAL]),
+    ("padding and quotes", "swf"): ("; MaxProcs 64\n\n  " + swf().rstrip() + " \t ; ok\r\n", [USUAL]),
+    ("units", "swf"): NO_TEXT,
+    ("separators", "swf"): (swf().replace(" ", " \t"), [USUAL]),
+    ("never started", "swf"): (swf(wait=4200, run=0, allocated=-1, status=5), [NEVER | {"cancelled_after": 4200}]),
+    ("arrays", "swf"): UNKNOWN_RUNS,
+    ("reruns", "swf"): (swf() + swf(2, sent=4200), [USUAL, USUAL]),
+    ("suspended", "swf"): UNKNOWN_RUNS,
+    ("several records", "swf"): (swf() * 2 + "; the end\n", [USUAL]),
     ("several records", "sacct"): (text(sacct(), sacct(), sacct(JobID="1.batch")), [USUAL]),
     ("several records", "json"): (slurm_json(one(), one()), [USUAL]),
     ("several records", "jobcomp"): (jobcomp() * 2, [USUAL]),
@@ -407,12 +444,12 @@ CELLS: dict[tuple[str, str], tuple[str, list[dict[str, object]]] | str] = {
     ("several records", "csv"): UNKNOWN_RUNS,
     **{
         ("empty values of Slurm", name): SLURM_ONLY
-        for name in ("pbs", "lsf", "sge", "condor", "batsim", "philly", "gwf")
+        for name in ("pbs", "lsf", "sge", "condor", "batsim", "philly", "gwf", "swf")
     },
     **{
         (kind, name): SLURM_ONLY
         for kind in ("resized", "heterogeneous")
-        for name in ("pbs", "lsf", "sge", "condor", "batsim", "philly", "gwf", "csv")
+        for name in ("pbs", "lsf", "sge", "condor", "batsim", "philly", "gwf", "csv", "swf")
     },
 }
 
@@ -439,7 +476,7 @@ def test_every_kind_has_a_case_for_every_importer():
     reasons = [cell for cell in CELLS.values() if isinstance(cell, str)]
     assert all(reason.startswith("not applicable: ") for reason in reasons)
     yaml = {"sacct-json": "json", "sacct-yaml": "json"}  # the same code after parsing
-    assert {yaml.get(name, name) for name in IMPORTED} == {*IMPORTERS} - {"csv"}
+    assert {yaml.get(name, name) for name in IMPORTED} == {*IMPORTERS} - {"csv", "swf"}
 
 
 def test_nothing_is_left_of_a_file_without_jobs(tmp_path):
