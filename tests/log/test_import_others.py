@@ -310,6 +310,7 @@ def test_mappings_of_data_sets_name_the_needed_columns(tmp_path, mapping):
     """A table with the columns of each mapping is imported; this does not check the columns of the data sets."""
     columns = yaml.safe_load((PRESETS / f"{mapping}.yaml").read_text())["columns"]
     values = {"submit_time": 1704700800, "start_time": 1704700860, "end_time": 1704701000, "requested_time": 10}
+    values |= {"wait_time": 60, "run_time": 140}
     row = {entry if isinstance(entry, str) else entry["column"]: values.get(name, 2) for name, entry in columns.items()}
     pl.DataFrame([row]).write_csv(tmp_path / "jobs.csv")
     log = import_table(str(tmp_path / "jobs.csv"), Site(), mapping)

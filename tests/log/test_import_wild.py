@@ -26,6 +26,10 @@ FILES: dict[tuple[str, str], tuple[str, list[dict[str, object]]]] = {
         [{"allocated_processors": 2560, "nodes": 1024}, {"allocated_processors": 8, "nodes": 2},
          {"allocated_processors": None}],
     ),
+    ("sacct", "nodes that only the resources state"): (
+        f"JobID|State|Submit|Start|End|AllocTRES|ReqGRES\n1|COMPLETED|{TIMES}|cpu=8,mem=1G,node=2|gpu:2\n",
+        [{"allocated_processors": 8, "nodes": 2, "gpus": 4}],
+    ),
     ("sacct", "cut states"): (
         text(*(sacct(JobID=job, State=state) for job, state in enumerate(("CANCELLED+", "OUT_OF_ME+", "CA", "TO"), 1))),
         [{"status": status} for status in (5, 0, 5, 0)],
@@ -88,8 +92,9 @@ FILES: dict[tuple[str, str], tuple[str, list[dict[str, object]]]] = {
             "20240108T080000Z;20240108T081000Z;20240108T091000Z",
             "2024-01-08 8:00:00 AM;2024-01-08 08:10 am;2024-01-08 09:10:00 AM",
             "1,704,700,800;1.7047014E9;1704705000.0",
+            "1704700800,0;1704701400,000;2024-01-08T10:10:00+01:00[Europe/Berlin]",
         ), 1))),
-        [USUAL] * 3,
+        [USUAL] * 4,
     ),
     ("csv", "noon and midnight"): (
         csv(SEMICOLONS, "1;2024-01-08 12:00:00 AM;2024-01-08 12:00:00 PM;2024-01-08 1:00 PM;8;7200;1;COMPLETED"),

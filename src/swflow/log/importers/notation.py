@@ -103,6 +103,7 @@ def moments(text: pl.Series, time_zone: str, *, zero: bool = False) -> tuple[pl.
         rest = rest.set(rest.str.contains(_GROUPED).fill_null(False), None).fill_null(
             rest.str.replace_all(_GROUP_MARKS, "")
         )
+        rest = rest.str.replace(r"^(\d{4,}),(\d+)$|^(\d+),(\d\d?)$", "${1}${3}.${2}${4}")  # a decimal comma
         plain = rest.to_frame("text").select(epoch(pl.col("text"))).to_series()
         earlier, later = _spelled(rest.set(plain.is_not_null(), None), time_zone)
         first, last = (one.fill_null(plain).fill_null(other) for one, other in ((first, earlier), (last, later)))
@@ -124,7 +125,7 @@ def _spelled(text: pl.Series, time_zone: str) -> tuple[pl.Series, pl.Series]:
     if text.null_count() == len(text):
         nothing = pl.Series([None] * len(text), dtype=pl.Float64)
         return nothing, nothing
-    text = text.str.replace(_COMPACT, "${1}-${2}-${3}T${4}:${5}:${6}")
+    text = text.str.replace(_COMPACT, "${1}-${2}-${3}T${4}:${5}:${6}").str.replace(r"\[[\w/+-]+\]$", "")
     parts = text.to_frame("text").select(pl.col("text").str.extract_groups(_CLOCK).alias("parts")).unnest("parts")
     number = {place: pl.col(str(place)).cast(pl.Int64, strict=False) for place in (4, 10, 11)}
     half = pl.col("12").str.to_uppercase()  # 12 AM is midnight

@@ -142,6 +142,7 @@ def _counted(table: pl.DataFrame, tally: Tally) -> pl.DataFrame:
         table = table.with_columns(pl.when(value > 0).then(value).alias(name))
     nodes, processors = slurm.counts(pl.col("allocnodes"), MOST_PROCESSORS), pl.coalesce("allocated", "requested")
     nodes = pl.when(~(is_no_value(nodes, small=True) & (nodes > processors))).then(nodes)
+    nodes = pl.coalesce(nodes, whole_numbers(slurm.resource(pl.col("alloctres"), "node"), MOST_PROCESSORS))
     tres = pl.col("alloctres"), pl.col("reqtres")
     table = table.with_columns(
         nodes=nodes,
