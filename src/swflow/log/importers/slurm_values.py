@@ -135,12 +135,13 @@ def _counted(table: pl.DataFrame, tally: Tally) -> pl.DataFrame:
     texts = table
     for name, column, text in (("allocated", "alloccpus", "alloctres"), ("requested", "reqcpus", "reqtres")):
         stated = whole_numbers(slurm.resource(pl.col(text), "cpu"), MOST_PROCESSORS)
-        value = slurm.counts(pl.col(column), MOST_PROCESSORS)
+        value = pl.lit(slurm.counts(table[column], MOST_PROCESSORS))
         # Of 16 bits, they can also be numbers of processors.
         doubtful = is_no_value(value, small=True) & stated.is_not_null()
         value = pl.coalesce(pl.when(~doubtful).then(value), stated)
         table = table.with_columns(pl.when(value > 0).then(value).alias(name))
-    nodes, processors = slurm.counts(pl.col("allocnodes"), MOST_PROCESSORS), pl.coalesce("allocated", "requested")
+    nodes = pl.lit(slurm.counts(table["allocnodes"], MOST_PROCESSORS))
+    processors = pl.coalesce("allocated", "requested")
     nodes = pl.when(~(is_no_value(nodes, small=True) & (nodes > processors))).then(nodes)
     nodes = pl.coalesce(nodes, whole_numbers(slurm.resource(pl.col("alloctres"), "node"), MOST_PROCESSORS))
     tres = pl.col("alloctres"), pl.col("reqtres")
