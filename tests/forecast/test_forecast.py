@@ -473,7 +473,7 @@ def test_an_evaluation_can_be_written(log, capfd):
         (("--processors", 4), "--processors and --time-limit describe a job together"),
         (("--at", 7 * WEEK), "7.0 weeks before the forecast; expected at least 8"),
         (("--evaluate", "--weeks", 9), "expected at least 4; reduce --weeks"),
-        (("--queue", "site.swf"), "site.swf:1: "),
+        (("--queue", "site.swf"), "site.swf:4: "),
         (("--method", "simulated"), "--method: 'simulated'; expected one of past, simulation, best"),
         (("--method", "past", "--scheduler", "easy"), "--scheduler: no effect with --method past"),
         (("--scheduler", "slurm-multifactor"), "--scheduler: needs more than the processors and limits of jobs"),

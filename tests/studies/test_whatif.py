@@ -310,7 +310,7 @@ def test_combinations_and_names():
     chosen = variants({"a": {}, "b": {}}, **changes)
     assert len(chosen) == 32
     assert len({variant.name for variant in chosen}) == 32
-    assert read_scheduler("sjf")[1] == {"order": "sjf"}
+    assert read_scheduler("sjf")[1] == {"order": "sjf", "backfill": "easy"}
     with pytest.raises(SwflowError, match="did you mean 'easy'"):
         read_scheduler("eazy")
 

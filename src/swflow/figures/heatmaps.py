@@ -496,6 +496,5 @@ def _key(marks: Iterable[str], pixels: float | None = None) -> Any:
     bubble = only("bubble").mark_point(**_BUBBLE, size=160)
     cross = only("mean").mark_point(**_CROSS, stroke="black", strokeWidth=2.2)
     layers += [bubble.encode(x=axis, y=y), cross.encode(x=axis, y=y)]
-    return alt.layer(*layers).properties(
-        name="key", width=widest, height=26 * (line + 1), view=alt.ViewConfig(stroke=None)
-    )
+    key = alt.layer(*layers).properties(name="key", width=widest, height=26 * (line + 1))
+    return key.properties(view=alt.ViewConfig(stroke=None))

@@ -143,6 +143,7 @@ def _counted(table: pl.DataFrame, tally: Tally) -> pl.DataFrame:
     nodes = pl.lit(slurm.counts(table["allocnodes"], MOST_PROCESSORS))
     processors = pl.coalesce("allocated", "requested")
     nodes = pl.when(~(is_no_value(nodes, small=True) & (nodes > processors))).then(nodes)
+    stated_nodes = table.select(nodes=nodes)["nodes"]
     nodes = pl.coalesce(nodes, whole_numbers(slurm.resource(pl.col("alloctres"), "node"), MOST_PROCESSORS))
     tres = pl.col("alloctres"), pl.col("reqtres")
     table = table.with_columns(
@@ -157,12 +158,12 @@ def _counted(table: pl.DataFrame, tally: Tally) -> pl.DataFrame:
             slurm.requested_gpus(pl.col("reqgres"), pl.coalesce("nodes", "requested_nodes", 1)),
         )
     )
-    for what, text, name in (
-        ("AllocCPUS", "alloccpus", "allocated"),
-        ("ReqCPUS", "reqcpus", "requested"),
-        ("NNodes", "allocnodes", "nodes"),
+    for what, text, values in (
+        ("AllocCPUS", "alloccpus", table["allocated"]),
+        ("ReqCPUS", "reqcpus", table["requested"]),
+        ("NNodes", "allocnodes", stated_nodes),
     ):
-        tally.unreadable(texts, what, pl.col(text), table[name])
+        tally.unreadable(texts, what, pl.col(text), values)
     of_gpus = pl.col("reqgres").str.to_lowercase().str.contains(r"\bgpu\b")
     tally.note(table, "unreadable number of GPUs in ReqGRES (left out)", of_gpus & pl.col("gpus").is_null())
     return table
