@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from swflow.values import MOST_UNITS
 
@@ -95,9 +96,12 @@ def widths(values: Mapping[str, str]) -> Widths:
     return Widths(_bounded(allocated), _bounded(requested), nodes or None, _bounded(gpus), below, is_readable)
 
 
+_NUMBER = re.compile(r"\s*-?[0-9]{1,15}\s*")
+
+
 def whole(text: str | None) -> int | None:
     """Return a whole number of at most 15 digits; None for other text."""
-    return int(text) if text is not None and re.fullmatch(r"-?[0-9]{1,15}", text.strip()) else None
+    return int(text) if text is not None and _NUMBER.fullmatch(text) else None
 
 
 def _on_nodes(hosts: str) -> Iterator[list[str]]:
@@ -133,6 +137,8 @@ def _of_vnodes(text: str, key: str) -> dict[str, int]:
     {'n1': 8, 'n2[0]': 4, 'n2[1]': 4}
     """
     found: dict[str, int] = {}
+    if not text:
+        return found
     for chunk in re.sub(r"[()]", "", text).split("+"):
         name, *options = chunk.split(":")
         count = next((whole(option.partition("=")[2]) for option in options if option.startswith(f"{key}=")), None)
@@ -174,12 +180,13 @@ def _of_tasks(values: Mapping[str, str]) -> int:
     """Return the processors of ``req_information.task_count.0=2 req_information.lprocs.0=4`` (Torque 6); 0: none."""
     total = 0
     for key, text in values.items():
-        if re.fullmatch(r"(?:Resource_List\.)?req_information\.task_count\.\d+", key):
+        if "task_count" in key and re.fullmatch(r"(?:Resource_List\.)?req_information\.task_count\.\d+", key):
             each = whole(values.get(key.replace("task_count", "lprocs"))) or 1
             total += (whole(text) or 0) * each
     return total
 
 
+@lru_cache(maxsize=10_000)  # many jobs make the same request
 def _in_chunks(text: str, key: str, missing: int) -> int:
     """Return the amount of one key in all chunks, such as ``2:ncpus=8:ngpus=4+1:ncpus=4``."""
     total = 0
