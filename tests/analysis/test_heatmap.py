@@ -54,6 +54,12 @@ def test_cells_equal_a_double_loop_over_cells_and_jobs(rows, scale):
         assert sum(inside) == count
 
 
+@pytest.mark.parametrize("value", [5e-324, 2.2250738585072014e-308, 1e-291])
+def test_values_that_cannot_be_divided_into_bins_are_in_the_first_one(value):
+    cells = heatmap(np.array([0.0, 0.5]), np.array([0.0, value]), "linear").cells()
+    assert cells["value_low"].to_list() == [0, 0]
+
+
 def test_values_of_zero_and_loads_above_one_count_at_one():
     found = heatmap(np.array([0.0, 1.0, 1.7, np.nan]), np.array([0.0, 0.5, 1.0, 1.0]))
     assert found.cells().rows() == [

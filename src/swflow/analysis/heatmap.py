@@ -27,6 +27,9 @@ ABOVE_1 = 1 + 1e-9
 #: The number of bins per decade of a logarithmic value axis.
 BINS_PER_DECADE = 12
 
+#: A linear value axis cannot be divided into bins below this value, where floats lose digits.
+_SMALLEST = 1e-290
+
 #: The number of bins of a linear value axis.
 LINEAR_BINS = 100
 
@@ -97,7 +100,8 @@ def heatmap(load: np.ndarray, values: np.ndarray, scale: str = "log", top: float
     if scale == "log":
         value_edges = _LOG_EDGES
     else:
-        top = top or float(values.max(initial=0.0)) or 1.0
+        largest = float(values.max(initial=0.0))
+        top = top or (largest if largest > _SMALLEST else 1.0)
         value_edges = np.linspace(0.0, top, LINEAR_BINS + 1)
     shape = (LOAD_BINS, value_edges.size - 1)
     counts = np.zeros(shape, np.int64)
