@@ -259,7 +259,8 @@ def _commands(lines: list[str]) -> Iterator[str]:
 def _run(command: str) -> list[str]:
     """Run a command (`swflow` in this process) and return its output; raise AssertionError if it fails."""
     words = shlex.split(command.replace("\\\n", " "), comments=True)
-    is_pattern = any(re.fullmatch(r"[\w.+/*-]*\*[\w.+/*-]*\.parquet", word) for word in words)  # a shell expands it
+    # Only a shell expands patterns of file names.
+    is_pattern = any(re.fullmatch(r"[\w.+/*-]*\*[\w.+/*-]*\.parquet", word) for word in words)
     plain = words[0] == "swflow" and not is_pattern and not {"&&", "|", ">", "--csv"} & set(words)
     if plain:
         with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(out):

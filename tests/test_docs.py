@@ -41,6 +41,13 @@ def test_wrong_output_is_found(tmp_path):
         examples.run_page(page, tmp_path)
 
 
+def test_no_documented_table_is_empty():
+    for name, page in PAGES.items():
+        for block in examples.blocks(page):
+            for line, after in pairwise([*block.lines, ""]):
+                assert set(line) != {" ", "─"} or after.strip(), f"{name}:{block.first}: a table without a row"
+
+
 def test_excluded_blocks_have_a_reason():
     for page in PAGES.values():
         for block in examples.blocks(page):

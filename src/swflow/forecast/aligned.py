@@ -38,9 +38,9 @@ class Aligned:
 
     def cells(self, line: str) -> list[str] | None:
         """Return the cells of a line; None if they are unclear."""
-        words = _words(line)
-        if len(words) == len(self._names):
-            return [line[begin:end] for begin, end in words]
+        spans = _words(line)
+        if len(spans) == len(self._names):
+            return [line[begin:end] for begin, end in spans]
         if not self._is_cut:
             return None
         cuts = [0]

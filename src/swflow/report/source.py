@@ -114,9 +114,9 @@ class Source:
 
     def asks_for_papers(self, study: Study) -> bool:
         """Return whether a study asks for published values, by its title (which may name a paper) or its figures."""
-        words = ["published values", *(about["authors"] for about in self.about_papers.values())]
+        names = ["published values", *(about["authors"] for about in self.about_papers.values())]
         return "published" in map(kind_of_figure, study.figures) or any(
-            name.lower() in study.title.lower() for name in words
+            name.lower() in study.title.lower() for name in names
         )
 
     def forest(self, studies: Iterable[Study]) -> list[Block]:
