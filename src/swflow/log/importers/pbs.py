@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 import polars as pl
 
@@ -21,8 +22,9 @@ RECORDS: dict[str, str] = {
     "u": "updated", "Y": "reservation confirmed", "z": "suspended", "e": "phase ended",
 }  # fmt: skip
 
-_LINE = re.compile(r"(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d)(?:\.\d+)?;(\w);([^;]*);(.*)", re.DOTALL)
-_KEY = re.compile(r"(?:^|\s)([A-Za-z_][\w.]*)=")
+_LINE = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d(?:\.\d+)?;(\w);([^;]*);(.*)", re.DOTALL)
+_NAME = re.compile(r"[A-Za-z_][\w.]*")
+_KEY = re.compile(rf"(?:^|\s)({_NAME.pattern})=")
 
 
 def import_pbs(path: str, site: Site) -> ImportedLog:
@@ -34,14 +36,11 @@ def import_pbs(path: str, site: Site) -> ImportedLog:
     """
     text, tally = read_text(path).decode("utf-8", "replace"), Tally()
     rows, servers = [], set()
-    for number, line in _records(text, tally):
-        match = _LINE.match(line)
-        assert match is not None
-        _, letter, name, message = match.groups()
+    for number, (letter, name, *message) in _records(text, tally):
         if letter != "E":
             tally.add(f"{letter} records ({RECORDS.get(letter, 'unknown')})", 1, number)
             continue
-        values = _values(message)
+        values = _values(" ".join(message))
         rows.append({"line": number, "site_job_id": name.partition(".")[0], **_raw(values)})
         servers.add(name.partition(".")[2])
     if not rows:
@@ -52,28 +51,42 @@ def import_pbs(path: str, site: Site) -> ImportedLog:
     return make_log(_typed(table, site, tally), tally, site, source=path, form="pbs", computer=computer or None)
 
 
-def _records(text: str, tally: Tally) -> Iterator[tuple[int, str]]:
-    """Yield records with the numbers of their lines; a line that begins no record continues the previous one."""
+def _records(text: str, tally: Tally) -> Iterator[tuple[int, list[str]]]:
+    """
+    Yield the number of the first line of each record, and its letter, job and lines of the message.
+
+    A line that begins no record continues the previous one.
+    """
     record: list[str] = []
     first = 0
     for number, line in enumerate(text.split("\n"), 1):
-        if _LINE.match(line):
+        if match := _LINE.match(line):
             if record:
-                yield first, " ".join(record)
-            record, first = [line], number
+                yield first, record
+            record, first = [*match.groups()], number
         elif line.strip() and record:
             tally.add("mended: line breaks in a value", 1, number)
             record.append(line)
         elif line.strip():
             tally.add("malformed line", 1, number, removed=True)
     if record:
-        yield first, " ".join(record)
+        yield first, record
 
 
 def _values(message: str) -> dict[str, str]:
     """Split ``key=value key=value``; values can contain spaces."""
-    found = values_of(message, list(_KEY.finditer(message)))
-    return {key: value.strip('"') for key, value in found.items()}
+    found: dict[str, str] = {}
+    for word in message.split():
+        key, is_equal, value = word.partition("=")
+        if not (is_equal and _is_key(key)):
+            return {key: value.strip('"') for key, value in values_of(message, list(_KEY.finditer(message))).items()}
+        found[key] = value
+    return {key: value.strip('"') for key, value in found.items()} if '"' in message else found
+
+
+@lru_cache(maxsize=10_000)
+def _is_key(text: str) -> bool:
+    return _NAME.fullmatch(text) is not None
 
 
 #: Exit statuses of jobs that were killed for exceeding a limit, of Torque (-12 to -10) and PBS Professional.
@@ -92,7 +105,8 @@ _NUMBERS = ("line", "allocated_processors", "requested_processors", "nodes", "ex
 
 def _raw(values: Mapping[str, str]) -> dict[str, str | int | None]:
     """Return the used values of one record."""
-    odd = [key for key, pattern in pbs_widths.COUNTED.items() if key in values and not pattern.fullmatch(values[key])]
+    counted = values.keys() & pbs_widths.COUNTED.keys()
+    odd = sorted(key for key in counted if not pbs_widths.COUNTED[key].fullmatch(values[key]))
     widths = pbs_widths.widths(values)
     odd += [] if widths.is_readable else ["exec_host"]
     account = values.get("account") or values.get("project")

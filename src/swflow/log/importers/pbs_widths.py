@@ -72,7 +72,8 @@ def widths(values: Mapping[str, str]) -> Widths:
     is_readable = None not in places
     on_hosts = sum(filter(None, places)) if is_readable else 0
     vnodes = _of_vnodes(values.get("exec_vnode", ""), "ncpus")
-    requested, on_compute_nodes = _requested(values), _mpp(values)
+    on_compute_nodes = _mpp(values)
+    requested = _requested(values, on_compute_nodes)
     allocated = max(on_hosts, sum(vnodes.values()), whole(values.get("total_execution_slots")) or 0, on_compute_nodes)
     allocated = allocated or whole(values.get("resources_used.ncpus")) or 0
     below = None
@@ -161,11 +162,11 @@ def _mpp_nodes(values: Mapping[str, str]) -> int:
     return nodes or (-(-width // each) if each > 0 else 0)
 
 
-def _requested(values: Mapping[str, str]) -> int | None:
-    """Return the largest number of processors that any key of the request states."""
+def _requested(values: Mapping[str, str], on_compute_nodes: int) -> int | None:
+    """Return the largest number of processors that any key of the request states, or that of a Cray's nodes."""
     select, nodes = values.get("Resource_List.select"), values.get("Resource_List.nodes")
     nodes = nodes or values.get("Resource_List.neednodes")
-    found = [_mpp(values), whole(values.get("Resource_List.procs")) or 0, _of_tasks(values)]
+    found = [on_compute_nodes, whole(values.get("Resource_List.procs")) or 0, _of_tasks(values)]
     found.append(whole(values.get("Resource_List.ncpus")) or 0)
     if select:
         found.append(_in_chunks(select, "ncpus", missing=1))
@@ -179,7 +180,7 @@ def _requested(values: Mapping[str, str]) -> int | None:
 def _of_tasks(values: Mapping[str, str]) -> int:
     """Return the processors of ``req_information.task_count.0=2 req_information.lprocs.0=4`` (Torque 6); 0: none."""
     total = 0
-    for key, text in values.items():
+    for key, text in values.items() if "task_count" in " ".join(values) else ():
         if "task_count" in key and re.fullmatch(r"(?:Resource_List\.)?req_information\.task_count\.\d+", key):
             each = whole(values.get(key.replace("task_count", "lprocs"))) or 1
             total += (whole(text) or 0) * each
