@@ -23,7 +23,8 @@ def moment(rng: random.Random, seconds: int, *, plain: bool = True) -> str:
     notations = [
         f"{utc:%Y-%m-%dT%H:%M:%S}", f"{utc:%Y-%m-%d %H:%M:%S}", f"{utc:%Y-%m-%dT%H:%M:%S}Z", f"{utc:%Y/%m/%d %H:%M:%S}",
         f"{utc:%Y-%m-%dT%H:%M:%S}.000", f"{utc.astimezone(zone):%Y-%m-%dT%H:%M:%S%z}", f" {utc:%Y-%m-%dT%H:%M:%S} ",
-        utc.astimezone(zone).isoformat(),
+        utc.astimezone(zone).isoformat(), utc.ctime(), f"{utc:%d-%b-%Y %H:%M:%S}", f"{utc:%a, %d %b %Y %H:%M:%S +0000}",
+        f"{utc.astimezone(timezone(timedelta(hours=1))):%a %b %e %H:%M:%S CET %Y}",
     ]  # fmt: skip
     return rng.choice([*notations, *([str(seconds), f"{seconds}000"] if plain else [])])
 
@@ -100,7 +101,7 @@ def written(rng: random.Random, dialect: str, given: list[dict[str, int]]) -> st
         elif dialect == "csv":
             cells = [
                 f'{pad}"{n}"{pad}' if pad else str(n),
-                *clocks,
+                *(f'"{clock}"' if "," in clock else clock for clock in clocks),
                 f'"{width:,}"',
                 limit(rng, job["limit"]),
                 "1",

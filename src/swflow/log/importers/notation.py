@@ -1,6 +1,9 @@
 """Read values as exports write them: placeholders, values of Slurm that are none, times, numbers and durations."""
 
 import re
+from datetime import UTC, datetime
+from functools import lru_cache
+from zoneinfo import ZoneInfo
 
 import polars as pl
 
@@ -82,7 +85,8 @@ def moments(text: pl.Series, time_zone: str, *, zero: bool = False) -> tuple[pl.
     Return texts of times in Unix seconds: the first and the last moment that the clock can mean.
 
     A time is year, month and day, perhaps with a time after a T or blanks, a fraction of a second, and an offset from
-    UTC (Z, +01:00, +0100); or a number of seconds, milliseconds, microseconds or nanoseconds since 1970. Times without
+    UTC (Z, +01:00, +0100, or an abbreviation such as CET that means one zone or is one of the time zone); a date with
+    the name of its month; or a number of seconds, milliseconds, microseconds or nanoseconds since 1970. Times without
     an offset are those of the time zone. Other texts are null, see also `times`. With ``zero``, 0 is a time.
 
     Examples
@@ -90,6 +94,11 @@ def moments(text: pl.Series, time_zone: str, *, zero: bool = False) -> tuple[pl.
     >>> texts = ["2023-02-21T14:10:00+0100", "2023-02-21 13:10:00.5Z", "2023-02-21T14:10", "1676985000000", "None"]
     >>> moments(pl.Series(texts), "Europe/Stockholm")[0].to_list()
     [1676985000.0, 1676985000.5, 1676985000.0, 1676985000.0, None]
+    >>> texts = ["Tue Feb 21 14:10:00 CET 2023", "21-Feb-2023 13:10 UTC", "Feb 21, 2023 14:10", "2023-02-21 21:10 CST"]
+    >>> moments(pl.Series(texts), "Europe/Stockholm")[0].to_list()
+    [1676985000.0, 1676985000.0, 1676985000.0, None]
+    >>> moments(pl.Series(texts), "Asia/Shanghai")[0].to_list()[3]  # there, CST is China Standard Time
+    1676985000.0
     """
     known = times(pl.col("text"))
     known = (
@@ -126,6 +135,8 @@ def _spelled(text: pl.Series, time_zone: str) -> tuple[pl.Series, pl.Series]:
         nothing = pl.Series([None] * len(text), dtype=pl.Float64)
         return nothing, nothing
     text = text.str.replace(_COMPACT, "${1}-${2}-${3}T${4}:${5}:${6}").str.replace(r"\[[\w/+-]+\]$", "")
+    if text.str.contains("[A-Za-z]{3}").any():
+        text = _in_digits(text, time_zone)
     parts = text.to_frame("text").select(pl.col("text").str.extract_groups(_CLOCK).alias("parts")).unnest("parts")
     number = {place: pl.col(str(place)).cast(pl.Int64, strict=False) for place in (4, 10, 11)}
     half = pl.col("12").str.to_uppercase()  # 12 AM is midnight
@@ -142,6 +153,52 @@ def _spelled(text: pl.Series, time_zone: str) -> tuple[pl.Series, pl.Series]:
     exact = table.select(pl.col("clock").dt.epoch("ms") / 1000 - pl.col("offset")).to_series()
     found = [exact.fill_null(one) + table["fraction"] for one in local_moments(table["clock"], time_zone)]
     return found[0], found[1]
+
+
+_MONTHS = {
+    "jan": "01", "feb": "02", "mar": "03", "apr": "04", "may": "05", "jun": "06", "jul": "07", "aug": "08", "sep": "09",
+    "oct": "10", "nov": "11", "dec": "12",
+}  # fmt: skip
+
+#: Dates with names of months: ``Mon Jan  8 08:00:00 CET 2024``, ``Mon, 08-Jan-2024 08:00:00``, ``Jan 8, 2024 08:00``.
+_WEEKDAY = r"(?i)^(?:[a-z]{3},? +)?"
+_CTIME = rf"{_WEEKDAY}([a-z]{{3}})[a-z]* +(\d\d?) +(\d\d?:\d\d(?::\d\d)?)( +[a-z]{{2,5}}| +[+-]\d{{4}})? +(\d{{4}})$"
+_DAY_FIRST = rf"{_WEEKDAY}(\d\d?)[ /-]([a-z]{{3}})[a-z]*[ /-](\d{{4}})(?:[ T,:]+(\d\d?:.*))?$"
+_MONTH_FIRST = rf"{_WEEKDAY}([a-z]{{3}})[a-z]* +(\d\d?),? +(\d{{4}})(?:[ T,]+(\d\d?:.*))?$"
+_ZONE = r"(?i)([\d.] ?)([a-z]{3,5})$"
+
+#: Hours ahead of UTC of abbreviations that mean one zone; others are read if the log's zone has them.
+_ZONES = {
+    "WET": 0, "WEST": 1, "CET": 1, "CEST": 2, "MET": 1, "MEST": 2, "EET": 2, "EEST": 3, "MSK": 3, "JST": 9, "KST": 9,
+    "AEST": 10, "AEDT": 11, "NZST": 12, "NZDT": 13, "EDT": -4, "EST": -5, "CDT": -5, "MDT": -6, "PDT": -7, "PST": -8,
+    "AKST": -9, "AKDT": -8, "HST": -10,
+}  # fmt: skip
+
+
+@lru_cache(maxsize=16)
+def _offsets(time_zone: str) -> dict[str, str]:
+    """Return the offsets of abbreviations of zones, such as +0100 for CET; those of the log's own zone come first."""
+    found = {name: f"{hours:+03}00" for name, hours in _ZONES.items()}
+    for year in range(1990, datetime.now(UTC).year + 1):
+        for month in (1, 7):
+            moment = datetime(year, month, 1, tzinfo=ZoneInfo(time_zone))
+            found[moment.strftime("%Z")] = moment.strftime("%z")[:5]
+    return {name: offset for name, offset in found.items() if name.isalpha()}
+
+
+def _in_digits(text: pl.Series, time_zone: str) -> pl.Series:
+    """Return times with months as numbers and zones as offsets; texts without such are unchanged."""
+    table = text.str.strip_chars().to_frame("text")
+    month = rf"{_WEEKDAY}(?:\d\d?[ /-])?([a-z]{{3}})[a-z]*[ /-]+\d"
+    number = pl.col("text").str.extract(month).str.to_lowercase().replace_strict(_MONTHS, default=None)
+    plain = pl.col("text").str.replace(_CTIME, "${5}-MONTH-${2} ${3}${4}")
+    plain = plain.str.replace(_DAY_FIRST, "${3}-MONTH-${1} ${4}").str.replace(_MONTH_FIRST, "${3}-MONTH-${2} ${4}")
+    plain = plain.str.replace("MONTH", number, literal=True).str.strip_chars()
+    table = table.select(text=pl.when(number.is_null()).then("text").otherwise(plain))
+    zone = pl.col("text").str.extract(_ZONE, 2).str.to_uppercase()
+    offset = zone.replace_strict(_offsets(time_zone), default=None, return_dtype=pl.String)
+    bare = pl.col("text").str.replace(_ZONE, "${1}")
+    return table.select(pl.when(offset.is_null()).then("text").otherwise(pl.concat_str(bare, offset))).to_series()
 
 
 def local_moments(times: pl.Series, time_zone: str) -> tuple[pl.Series, pl.Series]:

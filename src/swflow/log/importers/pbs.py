@@ -112,12 +112,16 @@ def _raw(values: Mapping[str, str]) -> dict[str, str | int | None]:
     account = values.get("account") or values.get("project")
     if account in {"_pbs_project_default", "null"}:
         account = None
+    asked_memory = values.get("Resource_List.mem") or pbs_widths.memory_of_chunks(
+        values.get("Resource_List.select", "")
+    )
     return {
         "submit": values.get("ctime") or values.get("qtime") or values.get("etime"),
         "eligible": values.get("etime"),
         "start": values.get("start"),
         "end": values.get("end"),
         **{name: values.get(key) for name, key in _KEYS.items()},
+        "asked_mem": asked_memory,
         "allocated_processors": widths.allocated,
         "requested_processors": widths.requested,
         "nodes": widths.nodes,

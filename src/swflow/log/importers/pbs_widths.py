@@ -200,6 +200,30 @@ def _in_chunks(text: str, key: str, missing: int) -> int:
     return total
 
 
+_SIZE = re.compile(r"(?i)(\d{1,15})([kmgtp]?)(b|w|)")
+
+
+@lru_cache(maxsize=10_000)
+def memory_of_chunks(text: str) -> str | None:
+    """
+    Return the memory of all chunks, as text; None if no chunk has one that is readable.
+
+    Examples
+    --------
+    >>> memory_of_chunks("2:ncpus=8:mem=16gb+1:ncpus=1:mem=512mb"), memory_of_chunks("2:ncpus=8")
+    ('34078720kb', None)
+    """
+    total = 0
+    for chunk in text.partition("#")[0].split("+"):
+        first, *options = chunk.split(":")
+        size = next((_SIZE.fullmatch(option[4:]) for option in (first, *options) if option.startswith("mem=")), None)
+        if size:
+            each = int(size[1]) * 1024 ** " kmgtp".index(size[2].lower() or " ") * (8 if size[3] in ("w", "W") else 1)
+            count = whole(first)
+            total += each * (1 if count is None else count)
+    return f"{-(-total // 1024)}kb" if total else None
+
+
 def _bounded(count: int | None) -> int | None:
     """Return a count; None for 0, and for one that no machine has."""
     return count if count and abs(count) <= MOST_UNITS else None
