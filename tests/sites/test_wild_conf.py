@@ -1,5 +1,6 @@
 """slurm.conf as sites write it: continued lines, included files, sizes that only nodes state, dynamic nodes."""
 
+import json
 import time
 from pathlib import Path
 
@@ -86,6 +87,13 @@ def test_sizes_that_only_nodes_state(read):
     site = read(fast, nodes="".join(map(shown.format, range(4))))
     group = {"count": 4, "processors": 16, "resources": {"gpus": 2, "memory": 64000}}
     assert (site.processors, site.options["nodes"], site.ignored) == (64, [group], [])
+    wrap = {"set": True, "infinite": False, "number": 64000}
+    as_json = [{"name": f"c{n}", "cpus": 16, "cores": 8, "real_memory": size, "gres": "gpu:a100:2(S:0-1)",
+                "features": [], "partitions": ["p"], "state": ["IDLE"]}
+               for n, size in enumerate([64000, wrap, 64000, wrap])]  # fmt: skip
+    assert read(fast, nodes=json.dumps({"meta": {}, "nodes": as_json})).options["nodes"] == [group]
+    with pytest.raises(SwflowError, match=r"no NodeName=; expected the output of `scontrol show node`"):
+        read(fast, nodes='{"nodes": [{"cpus": 3}, 7]}')
     site = read(fast.removeprefix("FastSchedule=0\n"))
     assert (site.processors, "resources" in site.options["nodes"][0]) == (4, False)
     assert [" 1 processor" in site.ignored[0], "memory is not simulated" in site.ignored[1]] == [True, True]

@@ -1,7 +1,7 @@
 """Read slurm.conf: options, nodes and partitions, each with the file and line that states it."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from swflow.errors import SwflowError
+from swflow.files.reading import parse_documents
 from swflow.log.importers.slurm import duration, gpus_of_gres
 from swflow.sites.hosts import HOSTS, expand_hosts
 from swflow.sites.lines import Place, Value, lines_of, read_file
@@ -288,14 +289,11 @@ class ShownNode:
 
 
 def read_shown_nodes(path: str | Path) -> dict[str, ShownNode]:
-    """Read the output of ``scontrol show node``; raise `SwflowError` if a node has no CPUTot."""
+    """Read the output of ``scontrol show node``, text or JSON; raise `SwflowError` if a node has no CPUTot."""
     path = Path(path)
+    text = read_file(path)
     found: dict[str, ShownNode] = {}
-    block: dict[str, Value] = {}
-
-    def close() -> None:
-        if not block:
-            return
+    for block in _shown_in_json(text, path) if text.lstrip().startswith("{") else _shown_in_text(text, path):
         name = block["nodename"]
         if "cputot" not in block:
             raise SwflowError(f"{name.place}: {name.text}: no CPUTot=; expected the output of `scontrol show node`")
@@ -305,17 +303,46 @@ def read_shown_nodes(path: str | Path) -> dict[str, ShownNode]:
         content.pop("state", None)  # the state of a moment
         members = content["partitions"].text.split(",") if "partitions" in content else []
         found[name.text] = ShownNode(_node(content), members, name.place)
-
-    for number, line in enumerate(read_file(path).splitlines(), 1):
-        if "NodeName=" in line:
-            close()
-            block = {}
-        for key, text in re.findall(r"(?<!\S)([A-Za-z]+)=(\S*)", line) if block or "NodeName=" in line else ():
-            block.setdefault(key.lower(), Value(key, text, Place(path, number)))
-    close()
     if not found:
         raise SwflowError(f"{path}: no NodeName=; expected the output of `scontrol show node`")
     return found
+
+
+def _shown_in_text(text: str, path: Path) -> Iterator[dict[str, Value]]:
+    """Yield the values of each node, which begins at ``NodeName=`` and has several lines."""
+    block: dict[str, Value] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if "NodeName=" in line:
+            if block:
+                yield block
+            block = {}
+        for key, value in re.findall(r"(?<!\S)([A-Za-z]+)=(\S*)", line) if block or "NodeName=" in line else ():
+            block.setdefault(key.lower(), Value(key, value, Place(path, number)))
+    if block:
+        yield block
+
+
+#: The keys of a node in ``scontrol show node --json``, with those of its text.
+_KEYS_OF_JSON = {
+    "name": "NodeName", "cpus": "CPUTot", "real_memory": "RealMemory", "gres": "Gres", "features": "AvailableFeatures",
+    "partitions": "Partitions", "boards": "Boards", "sockets": "Sockets", "cores": "CoresPerSocket",
+    "threads": "ThreadsPerCore",
+}  # fmt: skip
+
+
+def _shown_in_json(text: str, path: Path) -> Iterator[dict[str, Value]]:
+    """Yield the values of each node of ``scontrol show node --json``."""
+    for content in parse_documents(text, str(path)):
+        nodes = content.get("nodes") if isinstance(content, dict) else None
+        for node in nodes if isinstance(nodes, list) else ():
+            stated = {key: node[key] for key in _KEYS_OF_JSON if key in node} if isinstance(node, dict) else {}
+            block = {}
+            for key, value in stated.items():
+                bare = value.get("number") if isinstance(value, dict) else value
+                words = ",".join(map(str, bare)) if isinstance(bare, list) else str(bare if bare is not None else "")
+                block[_KEYS_OF_JSON[key].lower()] = Value(_KEYS_OF_JSON[key], words, Place(path, 1))
+            if block.get("nodename"):
+                yield block
 
 
 def _node(content: Mapping[str, Value]) -> Node:
