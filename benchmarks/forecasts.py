@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+import altair as alt
 import numpy as np
 import polars as pl
 from scipy.stats import norm
@@ -24,6 +25,7 @@ from scipy.stats import norm
 import swflow
 from swflow.analysis.intervals import difference_of
 from swflow.analysis.resampling import mean_of
+from swflow.figures.pictures import to_svg
 from swflow.forecast.cases import Cases, decades
 from swflow.forecast.evaluation import (
     BEST,
@@ -59,6 +61,35 @@ def _table(found: dict[str, Evaluated], few: int) -> pl.DataFrame:
     dimensions = ["all", "partition", "size", "waited"]
     scores = summary(found, few).filter(pl.col("dimension").is_in(dimensions))
     return scores.select("dimension", "group", "method", *_COLUMNS).with_columns(pl.col(pl.Float64).round(3))
+
+
+def _chances(found: dict[str, Evaluated]) -> pl.DataFrame:
+    """Return what followed the chances of starts, by method, time and tenth of the chances."""
+    return chance_scores({name: one for name, one in found.items() if name != CLASSES})
+
+
+def write_diagram(chances: dict[str, pl.DataFrame], path: Path) -> None:
+    """Draw the share of jobs that started over their chance, by log and time: on the diagonal, chances are right."""
+    words = {60.0: "within 1 min", 3600.0: "within 1 h", 4 * 3600.0: "within 4 h", DAY: "within 24 h"}
+    rows = pl.concat([table.with_columns(log=pl.lit(name)) for name, table in chances.items()])
+    rows = rows.with_columns(within=pl.col("within").replace_strict(words, return_dtype=pl.String))
+    percent = alt.Scale(domain=[0, 1])
+    labels = alt.Axis(format="%", values=[0, 0.5, 1])
+    base = alt.Chart(alt.Data(values=rows.to_dicts()))
+    points = base.mark_line(point=True, strokeWidth=1).encode(
+        alt.X("chance:Q", title="chance of a start", scale=percent, axis=labels),
+        alt.Y("started:Q", title="jobs that started", scale=percent, axis=labels),
+        alt.Color("within:N", title=None, sort=[*words.values()]),
+        alt.Shape("within:N", sort=[*words.values()], legend=None),
+    )
+    diagonal = base.transform_aggregate(jobs="sum(jobs)", groupby=["log"])
+    diagonal = diagonal.mark_rule(color="gray", strokeDash=[2, 2]).encode(
+        x=alt.datum(0), y=alt.datum(0), x2=alt.datum(1), y2=alt.datum(1)
+    )
+    figure = (
+        alt.layer(diagonal, points).properties(width=130, height=130).facet(alt.Facet("log:N", title=None), columns=4)
+    )
+    path.write_text(to_svg(figure.to_dict()))
 
 
 def _compare(found: dict[str, Evaluated]) -> None:
@@ -99,8 +130,8 @@ def _evaluate(
         if not polls:
             print("Also jobs that wait at noon")
             print(_table(found, few).filter(pl.col("dimension").is_in(["all", "waited"])))
-            print("Chances of a start, by tenth")
-            print(chance_scores({name: one for name, one in found.items() if name != CLASSES}))
+        print("Chances of a start, by tenth")
+        print(_chances(found))
     _compare(at_submission)
     if simulator is not None:
         asked = ((cases.asked >= begin) & (cases.asked < end)).sum()
@@ -259,6 +290,7 @@ def main() -> None:
     parser.add_argument("--refit", type=float, default=14, help="days after which a model is fitted anew")
     parser.add_argument("--speed", action="store_true", help="also time the fit of a forecaster and one forecast")
     parser.add_argument("--method", choices=(PAST, SIMULATION, BEST), default=PAST)
+    parser.add_argument("--diagram", type=Path, help="draw the share of starts over their chances (.svg)")
     parser.add_argument(
         "--simulated", type=int, nargs="?", const=10_000, help="forecast this number of jobs of a simulated log"
     )
@@ -266,10 +298,12 @@ def main() -> None:
     options = parser.parse_args()
     if options.simulated:
         _evaluate_simulated(options.simulated, options.subsample)
+    chances = {}
     if options.polls:
         cases, _ = read_cases(options.polls)
         split = datetime.fromisoformat(options.split).replace(tzinfo=UTC).timestamp()
-        _evaluate(options.polls.name, cases, split, options.refit * DAY, 500, True)
+        name = options.polls.name
+        chances[name] = _chances(_evaluate(name, cases, split, options.refit * DAY, 500, True))
     for path in options.logs:
         began = time.process_time(), time.perf_counter()
         cases, state = read_cases(path)
@@ -291,7 +325,11 @@ def main() -> None:
                 warm = begin - WARM_UP * options.refit * DAY
                 simulator = simulator_of(open_recorded(path), EASY, cases, warm, end)
             refit, few = options.refit * DAY, 100 if simulator else 500
-            _evaluate(path.name, cases, begin, refit, few, method=options.method, simulator=simulator)
+            found = _evaluate(path.name, cases, begin, refit, few, method=options.method, simulator=simulator)
+            chances[path.name] = _chances(found)
+    if options.diagram:
+        shown = {name.partition(".")[0]: table.filter(pl.col("method") == PAST) for name, table in chances.items()}
+        write_diagram(shown, options.diagram)
 
 
 if __name__ == "__main__":
