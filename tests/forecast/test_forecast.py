@@ -95,6 +95,7 @@ def test_features_equal_a_naive_computation(site):
             assert columns[name][row] == pytest.approx(value, rel=1e-5, abs=0.51), (name, row)
 
 
+@pytest.mark.slow
 def test_the_future_of_a_log_does_not_change_a_bit_of_its_forecasts(site):
     now = 9.0 * WEEK + 0.37 * DAY
     jobs, random = site.jobs, np.random.default_rng(5)
