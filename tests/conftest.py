@@ -21,7 +21,7 @@ Watch.PATIENCE = dict.fromkeys(Watch.PATIENCE, 1e6)
 UNHURRIED = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 
 # `pytest --hypothesis-profile=thorough` draws more.
-settings.register_profile("default", max_examples=60, **UNHURRIED)
+settings.register_profile("default", max_examples=25, **UNHURRIED)
 settings.register_profile("thorough", max_examples=300, **UNHURRIED)
 settings.load_profile("default")
 
