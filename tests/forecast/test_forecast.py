@@ -433,6 +433,7 @@ def test_waiting_jobs_of_the_log_and_of_squeue(log, capfd, tmp_path):
     assert (only.job, only.processors, only.limit, only.start) == ("8", 32, 7200.0, None)
 
 
+@pytest.mark.slow
 def test_an_evaluation_can_be_written(log, capfd):
     assert call("forecast", log, "--evaluate", "--weeks", 2, "-o", "e.parquet", "--study", "mine") == 0
     captured = capfd.readouterr()
