@@ -21,7 +21,7 @@ Watch.PATIENCE = dict.fromkeys(Watch.PATIENCE, 1e6)
 UNHURRIED = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 
 # `pytest --hypothesis-profile=thorough` draws more.
-settings.register_profile("default", max_examples=60, **UNHURRIED)
+settings.register_profile("default", max_examples=25, **UNHURRIED)
 settings.register_profile("thorough", max_examples=300, **UNHURRIED)
 settings.load_profile("default")
 
@@ -33,7 +33,9 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
 
 
 #: Folders and files whose tests run kernels or need packages that the extra `test` does not install.
-COMPILING = {"analysis", "compiled", "conformance", "laws", "scheduling", "test_fuzz.py", "test_notebook.py"}
+COMPILING = {
+    "analysis", "compiled", "conformance", "jobs", "laws", "scheduling", "test_fuzz.py", "test_notebook.py", "workload",
+}  # fmt: skip
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -53,8 +55,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 #: Folders and files whose cases by hand run as plain Python: a wrong index is an error, and nothing is compiled.
 PLAIN = {
-    "conformance", "laws", "scheduling", "test_fuzz.py", "test_oversubscribed.py", "test_resource_metrics.py",
-    "test_shadows.py",
+    "conformance", "jobs", "laws", "scheduling", "test_fuzz.py", "test_oversubscribed.py", "test_resource_metrics.py",
+    "test_shadows.py", "workload",
 }  # fmt: skip
 
 

@@ -167,7 +167,7 @@ def test_random_cases_are_equal_or_errors(kind: str, cases: range):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("share", [0.05, pytest.param(1.0, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("share", [0.03, pytest.param(1.0, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("group", OFTEN)
 def test_random_cases_are_equal_with_small_tables(group: str, share: float, monkeypatch: pytest.MonkeyPatch):
     """Interpret kernels whose blocks, bounds and hash tables are full after a few jobs."""

@@ -51,6 +51,7 @@ def test_the_notebook_uses_the_public_interface_only():
     assert [words[1] for words in imported] == ["swflow", "swflow.errors"]
 
 
+@pytest.mark.slow
 def test_a_selection_of_all_cells_has_all_jobs_and_one_of_a_cell_its_jobs(project):
     notebook = runpy.run_path(str(NOTEBOOK))
     database = str(project / "results/swflow.duckdb")

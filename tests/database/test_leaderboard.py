@@ -47,12 +47,13 @@ def jobs_of(seed=2):
     )
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """Build a database with a workload, its bounds, and runs, only some of which are comparable."""
+@pytest.fixture(scope="module", params=[False, pytest.param(True, marks=pytest.mark.slow)])
+def folder(request, tmp_path_factory):
+    """Build a database with a workload, its bounds, and runs, only some of which are comparable; one needs a kernel."""
     folder = tmp_path_factory.mktemp("leaderboard")
+    schedulers = SCHEDULERS if request.param else {name: one for name, one in SCHEDULERS.items() if name != "waits"}
     write_workload(Workload(jobs_of(), Machine.of(16), "A"), folder / "A.parquet")
-    simulate_all(folder / "A.parquet", SCHEDULERS, folder / "runs/A")
+    simulate_all(folder / "A.parquet", schedulers, folder / "runs/A")
     call("bound", folder / "A.parquet", "-o", folder / "bounds.parquet")
     load([folder / "runs/A", folder / "bounds.parquet"], folder / "d.duckdb")
     return folder

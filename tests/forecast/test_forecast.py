@@ -95,6 +95,7 @@ def test_features_equal_a_naive_computation(site):
             assert columns[name][row] == pytest.approx(value, rel=1e-5, abs=0.51), (name, row)
 
 
+@pytest.mark.slow
 def test_the_future_of_a_log_does_not_change_a_bit_of_its_forecasts(site):
     now = 9.0 * WEEK + 0.37 * DAY
     jobs, random = site.jobs, np.random.default_rng(5)
@@ -432,6 +433,7 @@ def test_waiting_jobs_of_the_log_and_of_squeue(log, capfd, tmp_path):
     assert (only.job, only.processors, only.limit, only.start) == ("8", 32, 7200.0, None)
 
 
+@pytest.mark.slow
 def test_an_evaluation_can_be_written(log, capfd):
     assert call("forecast", log, "--evaluate", "--weeks", 2, "-o", "e.parquet", "--study", "mine") == 0
     captured = capfd.readouterr()

@@ -394,39 +394,48 @@ def sacct(tmp_path, *jobs: dict[str, str], site: Site | None = None, drop=(), **
     return import_sacct(str(tmp_path / "sacct.txt"), site or Site(), **options)
 
 
-@pytest.mark.parametrize(
-    ("job", "column", "expected"),
-    [
-        ({"ReqCPUS": "", "ReqTRES": "cpu=3,mem=6M"}, "requested_processors", 3),
-        ({"ReqCPUS": "0"}, "requested_processors", None),
-        ({"ReqCPUS": "1"}, "requested_processors", 1),
-        ({"AllocCPUS": "", "AllocTRES": "cpu=3"}, "allocated_processors", 3),
-        ({"AllocTRES": "mem=3000K"}, "memory", 3), ({"AllocTRES": "mem=1025K"}, "memory", 2),
-        ({"ReqTRES": "cpu=9,node=3", "NNodes": "4"}, "requested_nodes", 3),
-        ({"ReqTRES": "mem=3M"}, "memory", 3), ({"ReqMem": "3M"}, "memory", 3),
-        ({"ReqMem": "3Mc"}, "memory", 6), ({"ReqMem": "3Mn", "NNodes": "2"}, "memory", 6), ({}, "memory", None),
-        ({"ReqMem": "3Mn", "NNodes": "2"}, "requested_memory", 3 * 1024),
-        ({"ReqMem": "3Mc"}, "requested_memory", 3 * 1024),
-        ({"ReqMem": "3M", "AllocCPUS": ""}, "requested_memory", 1536), ({"ReqMem": "0"}, "requested_memory", None),
-        ({"ReqMem": "1Kc"}, "requested_memory", 1),
-        ({"TotalCPU": "01:00:00"}, "average_cpu_time", 1800), ({"TotalCPU": "00:30.500"}, "average_cpu_time", 15.25),
-        ({"AllocTRES": "gres/gpu=0"}, "gpus", 0), ({"ReqTRES": "gres/gpu=4"}, "gpus", 4),
-        ({"Licenses": "a:2"}, "licenses", 2),
-        ({"Licenses": "a:2", "ReqTRES": "license/a=3"}, "licenses", 3), ({"Licenses": "a:0"}, "licenses", None),
-        ({"Licenses": "a:1"}, "licenses", 1), ({"Suspended": "00:10:00"}, "suspended_time", 600),
-        ({"Elapsed": "", "Suspended": "00:10:00"}, "run_time", 3000),
-        ({"End": "Unknown", "Suspended": "00:10:00"}, "run_time", 3600),
-        ({"Eligible": "2024-01-08T08:00:01"}, "eligible_after", None),
-        ({"Eligible": "2024-01-08T08:00:02"}, "eligible_after", 2),
-        ({"Submit": "2024-01-08T08:00"}, "wait_time", 600), ({"Start": "2024-01-08T08:11"}, "wait_time", 660),
-        ({"Timelimit": "90"}, "requested_time", 5400), ({"State": "CANCELLED", "Elapsed": "0"}, "run_time", 0),
-        ({"State": "CANCELLED", "Elapsed": "0:1"}, "run_time", 1),
-        ({"State": "FAILED", "Elapsed": "0"}, "allocated_processors", 2),
-        ({"State": "CANCELLED", "Elapsed": "0"}, "allocated_processors", None),
-    ],
-)  # fmt: skip
+#: Fields of a job, and a column with the value that they give it.
+OF_SACCT = [
+    ({"ReqCPUS": "", "ReqTRES": "cpu=3,mem=6M"}, "requested_processors", 3),
+    ({"ReqCPUS": "0"}, "requested_processors", None),
+    ({"ReqCPUS": "1"}, "requested_processors", 1),
+    ({"AllocCPUS": "", "AllocTRES": "cpu=3"}, "allocated_processors", 3),
+    ({"AllocTRES": "mem=3000K"}, "memory", 3), ({"AllocTRES": "mem=1025K"}, "memory", 2),
+    ({"ReqTRES": "cpu=9,node=3", "NNodes": "4"}, "requested_nodes", 3),
+    ({"ReqTRES": "mem=3M"}, "memory", 3), ({"ReqMem": "3M"}, "memory", 3),
+    ({"ReqMem": "3Mc"}, "memory", 6), ({"ReqMem": "3Mn", "NNodes": "2"}, "memory", 6), ({}, "memory", None),
+    ({"ReqMem": "3Mn", "NNodes": "2"}, "requested_memory", 3 * 1024),
+    ({"ReqMem": "3Mc"}, "requested_memory", 3 * 1024),
+    ({"ReqMem": "3M", "AllocCPUS": ""}, "requested_memory", 1536), ({"ReqMem": "0"}, "requested_memory", None),
+    ({"ReqMem": "1Kc"}, "requested_memory", 1),
+    ({"TotalCPU": "01:00:00"}, "average_cpu_time", 1800), ({"TotalCPU": "00:30.500"}, "average_cpu_time", 15.25),
+    ({"AllocTRES": "gres/gpu=0"}, "gpus", 0), ({"ReqTRES": "gres/gpu=4"}, "gpus", 4),
+    ({"Licenses": "a:2"}, "licenses", 2),
+    ({"Licenses": "a:2", "ReqTRES": "license/a=3"}, "licenses", 3), ({"Licenses": "a:0"}, "licenses", None),
+    ({"Licenses": "a:1"}, "licenses", 1), ({"Suspended": "00:10:00"}, "suspended_time", 600),
+    ({"Elapsed": "", "Suspended": "00:10:00"}, "run_time", 3000),
+    ({"End": "Unknown", "Suspended": "00:10:00"}, "run_time", 3600),
+    ({"Eligible": "2024-01-08T08:00:01"}, "eligible_after", None),
+    ({"Eligible": "2024-01-08T08:00:02"}, "eligible_after", 2),
+    ({"Submit": "2024-01-08T08:00"}, "wait_time", 600), ({"Start": "2024-01-08T08:11"}, "wait_time", 660),
+    ({"Timelimit": "90"}, "requested_time", 5400), ({"State": "CANCELLED", "Elapsed": "0"}, "run_time", 0),
+    ({"State": "CANCELLED", "Elapsed": "0:1"}, "run_time", 1),
+    ({"State": "FAILED", "Elapsed": "0"}, "allocated_processors", 2),
+    ({"State": "CANCELLED", "Elapsed": "0"}, "allocated_processors", None),
+]  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("job", "column", "expected"), OF_SACCT)
 def test_values_of_sacct(tmp_path, job, column, expected):
     assert sacct(tmp_path, job).fields.row(0, named=True).get(column) == expected
+
+
+def test_values_of_sacct_do_not_depend_on_other_jobs(tmp_path):
+    log = sacct(tmp_path, *({"JobID": str(place)} | job for place, (job, *_) in enumerate(OF_SACCT)))
+    jobs = {row["site_job_id"]: row for row in log.fields.iter_rows(named=True)}
+    found = [(job, column, jobs[str(place)].get(column)) for place, (job, column, _) in enumerate(OF_SACCT)]
+    assert found == OF_SACCT
 
 
 def test_jobs_without_a_limit_are_noted_by_its_kind(tmp_path):
@@ -635,53 +644,68 @@ def count_of(kind: str, count: int, name: str = "") -> dict:
 UNSET, INFINITE = {"set": False, "infinite": False, "number": 7}, {"set": True, "infinite": True, "number": 7}
 
 
+#: Changes of a job, and a column with the value that they give it.
+OF_JSON = [
+    ({}, "requested_processors", 2), ({}, "allocated_processors", None), ({}, "status", 1), ({}, "wait_time", 100),
+    ({"tres": {"requested": [count_of("cpu", 3)]}}, "requested_processors", 3),
+    ({"tres": {"allocated": [count_of("cpu", 3)]}}, "allocated_processors", 3),
+    ({"tres": {"allocated": [count_of("cpu", 0)]}}, "allocated_processors", None),
+    ({"tres": {"allocated": [count_of("gres", 1, "gpu")]}}, "gpus", 1),
+    ({"tres": {"allocated": [count_of("cpu", 1)], "requested": [count_of("gres", 5, "gpu")]}}, "gpus", 5),
+    ({"required": {"CPUs": 2, "memory_per_cpu": 3}}, "memory", 6),
+    ({"required": {"CPUs": 2, "memory_per_node": 8}, "allocation_nodes": 2}, "memory", 16),
+    ({"required": {"CPUs": 2, "memory": 8}, "allocation_nodes": 2}, "requested_memory", 8192),
+    ({"required": {"CPUs": 2, "memory_per_cpu": UNSET, "memory": 8}, "allocation_nodes": 1}, "memory", 8),
+    ({"required": {"CPUs": 2}}, "memory", None), ({"state": "TIMEOUT"}, "status", 0),
+    ({"state": ["TIMEOUT"]}, "status", 0), ({"state": {"current": "CANCELLED"}}, "status", 5),
+    ({"time": JSON["time"] | {"limit": 5}}, "requested_time", 300),
+    ({"time": JSON["time"] | {"limit": INFINITE}}, "requested_time", None),
+    ({"time": JSON["time"] | {"limit": UNSET}}, "requested_time", None),
+    ({"time": JSON["time"] | {"eligible": 150}}, "eligible_after", 50),
+    ({"time": JSON["time"] | {"eligible": 0}}, "eligible_after", None),
+    ({"time": JSON["time"] | {"elapsed": 90, "suspended": 10}}, "suspended_time", 10),
+    ({"time": JSON["time"] | {"total": {"seconds": 4, "microseconds": 500000}}}, "average_cpu_time", 2.25),
+    ({"time": JSON["time"] | {"total": {"seconds": 4}}}, "average_cpu_time", 2),
+    ({"time": JSON["time"] | {"total": 6}}, "average_cpu_time", 3), ({"job_id": 5}, "site_job_id", "5"),
+    ({"job_id": 5, "array": {"job_id": 4, "task_id": 0}}, "site_job_id", "4_0"),
+    ({"job_id": 5, "array": {"job_id": 4, "task_id": UNSET}}, "site_job_id", "5"),
+    ({"job_id": 5, "array": {"job_id": 0, "task_id": 3}}, "site_job_id", "5"),
+    ({"job_id": 5, "het": {"job_id": 4, "job_offset": UNSET}}, "site_job_id", "4"),
+    ({"licenses": "a:3"}, "licenses", 3),
+    ({"array": {"job_id": 4, "task_id": 1, "limits": {"max": {"running": {"tasks": 1}}}}}, "array_limit", 1),
+    ({"array": {"job_id": 4, "task_id": 1, "limits": {"max": {"running": {"tasks": 0}}}}}, "array_limit", None),
+    (
+        {"array": {"job_id": 4, "task_id": 1, "limits": {"max": {"running": {"tasks": 3}}}},
+         "submit_line": "sbatch -a 1-9%2 x"}, "array_limit", 3,
+    ),
+    ({"steps": [{"tres": {"requested": {"max": [count_of("mem", 4096)]}}}]}, "used_memory", 2),
+    ({"steps": [{"tres": {"requested": {"max": [count_of("mem", 4096)], "total": [count_of("mem", 8192)]}}}]},
+     "used_memory", 4),
+    ({"steps": [{"tres": {"requested": {"total": [count_of("mem", 0)], "max": [count_of("mem", 2048)]}}}, {}]},
+     "used_memory", 1),
+    ({"steps": [{"tres": {"requested": {"max": [count_of("mem", size)]}}} for size in (2048, 6144)]},
+     "used_memory", 3),
+    ({"steps": [{}]}, "used_memory", None),
+]  # fmt: skip
+
+#: Changes of what identifies a job.
+IDS = {"job_id", "array", "het"}
+
+
 @pytest.mark.parametrize(
     ("changed", "column", "expected"),
-    [
-        ({}, "requested_processors", 2), ({}, "allocated_processors", None), ({}, "status", 1), ({}, "wait_time", 100),
-        ({"tres": {"requested": [count_of("cpu", 3)]}}, "requested_processors", 3),
-        ({"tres": {"allocated": [count_of("cpu", 3)]}}, "allocated_processors", 3),
-        ({"tres": {"allocated": [count_of("cpu", 0)]}}, "allocated_processors", None),
-        ({"tres": {"allocated": [count_of("gres", 1, "gpu")]}}, "gpus", 1),
-        ({"tres": {"allocated": [count_of("cpu", 1)], "requested": [count_of("gres", 5, "gpu")]}}, "gpus", 5),
-        ({"required": {"CPUs": 2, "memory_per_cpu": 3}}, "memory", 6),
-        ({"required": {"CPUs": 2, "memory_per_node": 8}, "allocation_nodes": 2}, "memory", 16),
-        ({"required": {"CPUs": 2, "memory": 8}, "allocation_nodes": 2}, "requested_memory", 8192),
-        ({"required": {"CPUs": 2, "memory_per_cpu": UNSET, "memory": 8}, "allocation_nodes": 1}, "memory", 8),
-        ({"required": {"CPUs": 2}}, "memory", None), ({"state": "TIMEOUT"}, "status", 0),
-        ({"state": ["TIMEOUT"]}, "status", 0), ({"state": {"current": "CANCELLED"}}, "status", 5),
-        ({"time": JSON["time"] | {"limit": 5}}, "requested_time", 300),
-        ({"time": JSON["time"] | {"limit": INFINITE}}, "requested_time", None),
-        ({"time": JSON["time"] | {"limit": UNSET}}, "requested_time", None),
-        ({"time": JSON["time"] | {"eligible": 150}}, "eligible_after", 50),
-        ({"time": JSON["time"] | {"eligible": 0}}, "eligible_after", None),
-        ({"time": JSON["time"] | {"elapsed": 90, "suspended": 10}}, "suspended_time", 10),
-        ({"time": JSON["time"] | {"total": {"seconds": 4, "microseconds": 500000}}}, "average_cpu_time", 2.25),
-        ({"time": JSON["time"] | {"total": {"seconds": 4}}}, "average_cpu_time", 2),
-        ({"time": JSON["time"] | {"total": 6}}, "average_cpu_time", 3), ({"job_id": 5}, "site_job_id", "5"),
-        ({"job_id": 5, "array": {"job_id": 4, "task_id": 0}}, "site_job_id", "4_0"),
-        ({"job_id": 5, "array": {"job_id": 4, "task_id": UNSET}}, "site_job_id", "5"),
-        ({"job_id": 5, "array": {"job_id": 0, "task_id": 3}}, "site_job_id", "5"),
-        ({"job_id": 5, "het": {"job_id": 4, "job_offset": UNSET}}, "site_job_id", "4"),
-        ({"licenses": "a:3"}, "licenses", 3),
-        ({"array": {"job_id": 4, "task_id": 1, "limits": {"max": {"running": {"tasks": 1}}}}}, "array_limit", 1),
-        ({"array": {"job_id": 4, "task_id": 1, "limits": {"max": {"running": {"tasks": 0}}}}}, "array_limit", None),
-        (
-            {"array": {"job_id": 4, "task_id": 1, "limits": {"max": {"running": {"tasks": 3}}}},
-             "submit_line": "sbatch -a 1-9%2 x"}, "array_limit", 3,
-        ),
-        ({"steps": [{"tres": {"requested": {"max": [count_of("mem", 4096)]}}}]}, "used_memory", 2),
-        ({"steps": [{"tres": {"requested": {"max": [count_of("mem", 4096)], "total": [count_of("mem", 8192)]}}}]},
-         "used_memory", 4),
-        ({"steps": [{"tres": {"requested": {"total": [count_of("mem", 0)], "max": [count_of("mem", 2048)]}}}, {}]},
-         "used_memory", 1),
-        ({"steps": [{"tres": {"requested": {"max": [count_of("mem", size)]}}} for size in (2048, 6144)]},
-         "used_memory", 3),
-        ({"steps": [{}]}, "used_memory", None),
-    ],
-)  # fmt: skip
+    [pytest.param(*one, marks=[] if IDS & one[0].keys() else pytest.mark.slow) for one in OF_JSON],
+)
 def test_values_of_json(tmp_path, changed, column, expected):
     assert from_json(tmp_path, JSON | changed).fields.row(0, named=True).get(column) == expected
+
+
+def test_values_of_json_do_not_depend_on_other_jobs(tmp_path):
+    cases = [one for one in OF_JSON if not IDS & one[0].keys()]
+    log = from_json(tmp_path, *(JSON | {"job_id": 100 + place} | changed for place, (changed, *_) in enumerate(cases)))
+    jobs = {row["site_job_id"]: row for row in log.fields.iter_rows(named=True)}
+    found = [(changed, column, jobs[str(100 + place)].get(column)) for place, (changed, column, _) in enumerate(cases)]
+    assert found == cases
 
 
 def test_names_and_malformed_jobs_of_json(tmp_path):

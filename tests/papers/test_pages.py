@@ -76,6 +76,7 @@ def test_other_figures_are_those_of_the_paper(name):
     assert found == PRINTED[name]
 
 
+@pytest.mark.slow
 def test_queries_of_numbers_fit_the_tables():
     """A query that names a missing table or column would never be written; columns of steps are missing here."""
     from swflow.database.schema import FIGURES, MEDIANS, TABLES

@@ -182,6 +182,7 @@ def test_headlines_are_listed_with_the_verdict_behind_each(folder):
     assert "cannot tell: too few weeks" in {row["verdict"] for row in rows}
 
 
+@pytest.mark.slow
 def test_the_only_draw_of_a_recipe_has_the_verdict_of_its_comparison(tmp_path):
     generator = np.random.default_rng(1)
     submit = np.sort(generator.integers(0, int(8 * WEEK), 300)) * 1.0

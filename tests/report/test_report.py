@@ -124,6 +124,7 @@ def test_the_same_database_gives_the_same_bytes(folder, tmp_path):
     assert first == second
 
 
+@pytest.mark.slow
 def test_the_command_of_a_figure_names_a_run_of_the_database(tmp_path):
     """The figures of a log need its workload only, but their command names a run of it."""
     (source,) = write_workloads(tmp_path)

@@ -378,7 +378,9 @@ def workload(request: pytest.FixtureRequest) -> Workload:
     return Workload(jobs, Machine.of(32), "owners", header)
 
 
-@pytest.mark.parametrize("backfill", ["none", "easy", "conservative"])
+@pytest.mark.parametrize(
+    "backfill", [*(pytest.param(one, marks=pytest.mark.slow) for one in ("none", "conservative")), "easy"]
+)
 def test_with_age_alone_multifactor_is_fcfs_byte_for_byte(workload: Workload, backfill: str, tmp_path: Path):
     files = []
     weights = {"age": 1000, "fair_share": 0, "size": 0, "partition": 0}
@@ -489,9 +491,12 @@ def running_at_once(outcomes: pl.DataFrame, what: str | int) -> int:
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"backfill": "easy"}, {"backfill": "easy", "reservations": 4}, {"order": "sjf", "backfill": "easy"}],
+    [
+        {}, {"backfill": "easy", "reservations": 4}, pytest.param({"backfill": "easy"}, marks=pytest.mark.slow),
+        pytest.param({"order": "sjf", "backfill": "easy"}, marks=pytest.mark.slow),
+    ],
     ids=str,
-)
+)  # fmt: skip
 def test_limits_hold_and_others_overtake(workload: Workload, options: dict[str, Any]):
     limits = {"user": {"jobs": 2, "user3": {"jobs": 1}}, "partition": {"debug": {"processors": 8}}}
     outcomes = simulate(workload, Scheduler(limits=limits, **options))

@@ -547,6 +547,7 @@ def test_a_round_of_moves_with_few_known_sizes_finds_what_a_search_for_each_job_
     assert moved > 20 and failed > 100 and together > 1
 
 
+@pytest.mark.slow
 def test_the_most_free_processors_of_a_span_are_those_of_a_scan(small_blocks: None):
     pass_by, add, free_at, most_free = map(for_python, (plans.advance, plans.add, plans.free_at, moves._most_free))
     rng, plan, moments = random.Random(3), scribbled(90, 400), set[float]()
@@ -720,6 +721,7 @@ def test_the_list_and_the_tree_give_the_same_easy_schedule(monkeypatch, per_even
 
 
 @pytest.mark.compiled
+@pytest.mark.slow
 def test_the_list_gives_up_on_long_queues():
     """A queue of thousands that is gone through at every completion is left to the tree."""
     count = 4000

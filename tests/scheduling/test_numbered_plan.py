@@ -114,6 +114,7 @@ def plan_of(plan: numbered_plan.NumberedPlan) -> list[tuple[float, int, int]]:
     return found
 
 
+@pytest.mark.slow
 def test_processes_go_to_the_nodes_to_which_the_slow_simulator_assigns_them() -> None:
     choose, limit_of, whole_nodes = map(
         for_python, (node_sharing.choose_least_shared, node_sharing.limit_of, node_sharing.whole_nodes)

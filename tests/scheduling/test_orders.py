@@ -139,7 +139,9 @@ def goes_together(allocation: str, backfill: str, more: dict) -> bool:
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("allocation", CHOICES["allocation"])
-@pytest.mark.parametrize("backfill", ["none", "easy", "conservative", "reservation-table"])
+@pytest.mark.parametrize(
+    "backfill", ["none", "easy", "conservative", pytest.param("reservation-table", marks=pytest.mark.slow)]
+)  # the last one has a kernel of its own
 @pytest.mark.parametrize(
     "more",
     [

@@ -17,7 +17,9 @@ def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SWFLOW_INTERPRET", "1")
 
 
-@pytest.mark.parametrize("jobs", [0, 1, 16, 17, 256, 257, 700])
+@pytest.mark.parametrize(
+    "jobs", [0, 1, 16, 17, 257, *(pytest.param(one, marks=pytest.mark.slow) for one in (256, 700))]
+)
 def test_a_tree_finds_what_a_scan_of_all_jobs_finds(jobs: int) -> None:
     put, following, root_of = map(for_python, (trees.put, trees.following, trees.root_of))
     rng = random.Random(jobs)

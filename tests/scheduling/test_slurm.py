@@ -729,6 +729,7 @@ def _place(state: Any, item: int, now: float) -> None:
     PLACED.append((before - free).sum() == state.jobs[item].processors)
 
 
+@pytest.mark.slow
 def test_no_node_has_more_processors_in_use_than_it_has(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("SWFLOW_INTERPRET", "1")
     for name in ("RUN_NODES", "RUN_PREEMPTIVE"):

@@ -83,11 +83,12 @@ def test_an_account_that_is_named_only_as_a_parent_or_by_jobs_is_at_the_top() ->
 
 @pytest.mark.parametrize("half_life", [math.inf, *(pytest.param(one, marks=pytest.mark.slow) for one in (6.0, 0.5))])
 @pytest.mark.parametrize("period", [0, pytest.param(5, marks=pytest.mark.slow)])
-def test_usage_and_limits_are_those_of_the_slow_simulator(half_life: float, period: int) -> None:
+@pytest.mark.parametrize("cases", [4, pytest.param(25, marks=pytest.mark.slow)])
+def test_usage_and_limits_are_those_of_the_slow_simulator(half_life: float, period: int, cases: int) -> None:
     names = ("compute_usage", "submit_use", "book_use", "leave_line", "end_use", "share_of", "of_tree", "at_limit")
     call = {name: for_python(getattr(accounts, name)) for name in names}
     rng = random.Random(f"{half_life} {period}")
-    for _ in range(25):
+    for _ in range(cases):
         jobs = [
             naive.Job(number, 0.0, 1.0, 1.0, rng.randint(1, 4), user=rng.randint(-1, 2), group=rng.randint(-1, 1))
             for number in range(15)

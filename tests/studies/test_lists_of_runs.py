@@ -185,6 +185,7 @@ def test_an_updated_database_equals_a_new_one(source, tmp_path):
     assert everything(database) == everything(tmp_path / "new.duckdb")
 
 
+@pytest.mark.slow
 def test_verdicts_change_only_with_the_compared_runs(source, tmp_path):
     """Other runs change the numbers of comparisons and the corrected p-values, which no figure shows."""
     database, names = tmp_path / "d.duckdb", {"one/A": ["A/easy", "A/fcfs"], "none": []}

@@ -55,6 +55,7 @@ def test_database_holds_every_run_once_and_joins(tmp_path, runs):
     assert rows[0][0] == pytest.approx(0, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_runs_that_are_inserted_together_keep_their_order(tmp_path, monkeypatch):
     from swflow.files import tables
 
@@ -205,6 +206,7 @@ def test_a_removed_run_leaves_no_row(tmp_path, runs):
         assert query(database, f"SELECT DISTINCT workload FROM {table}")[1] == [("A",)], table
 
 
+@pytest.mark.slow
 def test_the_name_of_a_folder_is_not_a_pattern(tmp_path):
     """As a pattern, "a[1]" would match the folder "a1"."""
     for folder, jobs in (("a1", 20), ("a[1]", 30), ("b*", 40)):
@@ -294,6 +296,7 @@ def test_published_values_are_compared_with_ours(tmp_path):
     assert rows == [(28482, 300, 300 - 28482)]
 
 
+@pytest.mark.slow
 def test_published_values_without_ours_state_the_reason(tmp_path):
     (source,) = write_workloads(tmp_path)
     kth = source.with_name("KTH-SP2.parquet")

@@ -347,6 +347,7 @@ def test_the_commands(log, capfd):
     assert "16 jobs with a recorded wait" in err
 
 
+@pytest.mark.slow
 def test_an_answer_is_loaded_and_reported_with_or_without_runs(log, capfd):
     options = ["--scheduler", "fcfs", "--processors", "+100%", "--study", "nodes"]
     assert call("whatif", "log.swf", *options, "-o", "a.parquet") == 0

@@ -228,6 +228,7 @@ def test_pools_draw_with_the_frequencies_of_their_class():
 # -- the models
 
 
+@pytest.mark.slow
 def test_run_times_have_locality_and_sizes_depend_on_them():
     run_times, sizes = series_with_locality()
     fitted, keys = fit_locality(run_times, sizes, components=6)

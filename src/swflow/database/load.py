@@ -234,6 +234,7 @@ def _beside(workers: int) -> Iterator[Callable[..., Iterator[Any]]]:
 
 def _prepare(connection: duckdb.DuckDBPyConnection, old: Contents, contents: Contents) -> None:
     """Create the tables; of those that ``old`` contents are kept in, delete only stale rows."""
+    connection.execute("BEGIN")  # one transaction for many statements
     for (view,) in connection.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall():
         connection.execute(f'DROP VIEW "{view}"')
     for table, columns in TABLES.items():
@@ -248,6 +249,7 @@ def _prepare(connection: duckdb.DuckDBPyConnection, old: Contents, contents: Con
         for table, identifying in kept.items():
             for column in identifying:
                 connection.execute(f"DELETE FROM {table} WHERE {column} IN (SELECT unnest($stale))", {"stale": stale})
+    connection.execute("COMMIT")
 
 
 def _fill_workloads(connection: duckdb.DuckDBPyConnection, examined: Iterable[Examined]) -> None:
@@ -438,8 +440,10 @@ class _Inserted:
 
 def _row_counts(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
     """Return the number of rows of each table."""
-    names = connection.execute("SELECT table_name FROM duckdb_tables() WHERE NOT temporary ORDER BY ALL").fetchall()
-    return {name: connection.table(f'"{name}"').shape[0] for (name,) in names}
+    found = connection.execute("SELECT table_name FROM duckdb_tables() WHERE NOT temporary ORDER BY ALL").fetchall()
+    names = [name for (name,) in found]
+    counts = connection.execute("SELECT " + ", ".join(f'(SELECT count(*) FROM "{name}")' for name in names)).fetchone()
+    return dict(zip(names, counts or (), strict=True))
 
 
 def _read(connection: duckdb.DuckDBPyConnection, sql: str) -> pl.DataFrame:
