@@ -12,11 +12,10 @@ SOURCES = Path(__file__).parents[1] / "src/swflow"
 #: parameters by position. A command of the command line has one parameter per option.
 LINES, MODULE, METHODS, PARAMETERS = 60, 500, 25, 8
 
-#: What is larger: `options.py` declares the options; the others are to be divided.
+#: What is larger, and is to be divided.
 LARGER = {
     "log/catalogue.py",
     "scheduling/engine/fast_easy.py: _serve",
-    "scheduling/options.py",
 }
 
 
