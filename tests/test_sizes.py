@@ -14,7 +14,6 @@ LINES, MODULE, METHODS, PARAMETERS = 60, 500, 25, 8
 
 #: What is larger, and is to be divided.
 LARGER = {
-    "log/catalogue.py",
     "scheduling/engine/fast_easy.py: _serve",
 }
 

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 from swflow.errors import SwflowError
 from swflow.files.atomic import file_digest, write_text
 from swflow.files.fingerprint import PACKAGE
-from swflow.log.catalogue import Log, default_catalogue, is_at_hand, load_catalogue, source_of
+from swflow.log.catalogue import Log, default_catalogue, load_catalogue, source_of
+from swflow.log.fetch import is_at_hand
 from swflow.names import log_of, parent_of, split_step, steps_of, with_parents
 from swflow.scheduling.orders.vocabulary import LOG
 from swflow.scheduling.scheduler import Scheduler
