@@ -10,12 +10,12 @@ import polars as pl
 
 from swflow.files.atomic import write_text
 from swflow.files.tables import write_table
+from swflow.phrases import Unit, unit_of
 from swflow.studies.answer import Question
 from swflow.studies.answer_tables import now_and_then, tables, units_in
 from swflow.studies.caveats import caveats, next_steps
 from swflow.studies.sentences import MOST_SENTENCES, fidelity_in_words, options_in_words, sentences, variant_in_words
 from swflow.studies.whatif import BASE
-from swflow.studies.wording import Unit, unit_of
 
 DEFINITIONS: dict[str, str] = {
     "now, then": "Now is the base: the first scheduler, on the recorded machine and jobs. Then is the variant. Both "
