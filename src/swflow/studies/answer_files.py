@@ -96,7 +96,7 @@ def page(question: Question, title: str, command: str = "", digest: str = "") ->
     """Return a self-contained HTML page without scripts: answer, tables, figure, definitions."""
     import jinja2
 
-    from swflow import __version__
+    from swflow.version import __version__
 
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string(Path(__file__).with_name("answer.html").read_text(encoding="utf-8"))
