@@ -330,6 +330,7 @@ def python_page() -> str:
         "Reading": (
             "swflow.log.swf",
             "swflow.log.catalogue",
+            "swflow.log.fetch",
             "swflow.jobs.table",
             "swflow.jobs.machine",
             "swflow.names",

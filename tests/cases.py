@@ -27,17 +27,15 @@ import own_policies
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
 from swflow.scheduling.eligibility import dependencies_of, eligible_jobs
-from swflow.scheduling.options import (
-    CHOICES,
-    CLUSTER_OPTIONS,
+from swflow.scheduling.nested_options import (
     LIMITED,
     LIMITS,
-    OPTIONS,
     PRIORITY,
     SCHEDULER_PARAMETERS,
     USER_LIMITS,
     WITH_USER_LIMITS,
 )
+from swflow.scheduling.options import CHOICES, CLUSTER_OPTIONS, OPTIONS
 from swflow.scheduling.orders.vocabulary import ORDERS
 from swflow.scheduling.refusals import refusals
 from swflow.scheduling.scheduler import Scheduler

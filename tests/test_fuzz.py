@@ -16,7 +16,8 @@ from swflow.compiled.kernel import Kernel
 from swflow.scheduling import initial_state
 from swflow.scheduling.engine import solve as textbook
 from swflow.scheduling.machine import ahead, counted, moves, plan
-from swflow.scheduling.options import CLUSTER_OPTIONS, PRIORITY
+from swflow.scheduling.nested_options import PRIORITY
+from swflow.scheduling.options import CLUSTER_OPTIONS
 from swflow.scheduling.slurm import cycle_table, node_state
 from swflow.scheduling.slurm import solve as slurm
 

@@ -14,6 +14,8 @@ Examples
 
 from typing import TYPE_CHECKING, Any
 
+from swflow.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from swflow.api import draw, metrics, query, read_log, whatif, why
     from swflow.database.load import load
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
     from swflow.workload.clean import open_workload
     from swflow.workload.generate import generate
 
-__version__ = "0.1.0"
 __all__ = [
     "Machine", "Scheduler", "Site", "Workload", "clean", "draw", "generate", "import_sacct", "load", "metrics",
     "open_workload", "query", "read_log", "read_swf", "simulate", "whatif", "why",

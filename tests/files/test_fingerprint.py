@@ -154,7 +154,7 @@ def test_a_fingerprint_counts_what_a_command_runs(copied):
     assert changed_by(copied, fast, "free = machine", "free = machine + 0") >= {"simulate"}
     assert not {"fetch", "clean", "select", "report"} & changed_by(copied, fast, "free = machine", "free = machine + 0")
     assert changed_by(copied, "report/site/page.html", "swflow report", "our report") == {"report"}
-    assert changed_by(copied, "log/catalogue.py", "BACK_OFF = 0.3", "BACK_OFF = 0.4") == {"fetch"}
+    assert changed_by(copied, "log/fetch.py", "BACK_OFF = 0.3", "BACK_OFF = 0.4") == {"fetch"}
     assert changed_by(copied, "cli/steps.py", "select_jobs(", "select_jobs(*(), ") == {"select"}
     assert "load" in changed_by(copied, "papers/krakov_2012_table_1.csv", "0.55", "0.56")
     assert changed_by(copied, "cli/options.py", "The seed of all", "The seed of the") == set()

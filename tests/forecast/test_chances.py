@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from swflow.forecast.cases import Cases, decades
-from swflow.forecast.chances import FEWEST, Chances, chances_of, percent, shown, started_within, times
+from swflow.forecast.chances import FEWEST, Chances, chances_of, shown, started_within, times
 from swflow.forecast.evaluation import Evaluated, chance_scores
+from swflow.phrases import chance_in_words
 from swflow.values import DAY
 
 
@@ -84,4 +85,4 @@ def test_tomorrow_is_that_of_the_site():
         assert morning == hours * 3600, zone
     unknown = times(0.0, {})
     assert [label for label, _ in shown([0.5] * 3 + [np.nan, 1.0], unknown)][-1] == "within 24 h"
-    assert percent(0.999) == "over 99 %" and percent(0.001) == "under 1 %"
+    assert chance_in_words(0.999) == "over 99 %" and chance_in_words(0.001) == "under 1 %"

@@ -18,8 +18,9 @@ from swflow.errors import SwflowError
 from swflow.files import reading
 from swflow.jobs.conditions import condition
 from swflow.jobs.table import JOB_COLUMNS
-from swflow.log import catalogue as logs
-from swflow.log.catalogue import Log, fetch, find_log, load_catalogue, source_of
+from swflow.log import fetch as logs
+from swflow.log.catalogue import Log, find_log, load_catalogue, source_of
+from swflow.log.fetch import fetch
 from swflow.log.swf import read_swf
 from swflow.values import Limit
 

@@ -603,7 +603,7 @@ CENTRES = [{"processors": 32, "partition": "batch"}]
         ({"limits": {"usr": {"jobs": 1}}}, "limits: unknown key 'usr'; did you mean 'user'"),
         ({"limits": {"user": {"job": 1}}}, "limits: user: job: 1; expected limits such as"),
         ({"limits": {"user": {"anna": {"jbs": 1}}}}, "limits: user: anna: unknown key 'jbs'; did you mean 'jobs'"),
-        ({"limits": 5}, "limits: each must have the keys"),
+        ({"limits": 5}, "limits: 5; expected a mapping with keys of user, group, partition, qos"),
         ({"limits": {"user": {"jobs": 2}}, "backfill": "conservative"}, "limits: skipped jobs"),
         ({"limits": {"user": {"jobs": 2}}, "allocation": "first-fit", "backfill": "reservation-table"},
          "limits: skipped jobs"),

@@ -13,7 +13,8 @@ from swflow.errors import SwflowError
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
 from swflow.log.importers.records import numbered
-from swflow.scheduling.options import OPTIONS, SCHEDULER_PARAMETERS
+from swflow.scheduling.nested_options import SCHEDULER_PARAMETERS
+from swflow.scheduling.options import OPTIONS
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
 from swflow.scheduling.slurm import solve
@@ -422,7 +423,7 @@ def test_windows_are_of_nodes(window: dict[str, Any], message: str):
             "1 jobs are wider .* job 1 with 5 of 4 processors with 8 gpus of all nodes;",
         ),
         ([{"resources": {"gpus": -1}}], "nodes: resources: gpus: -1; expected a whole number of units"),
-        ([{"resources": {"gpus": 2**32}}], "nodes: resources: {'gpus': 4294967296}; expected at most 2.31 units"),
+        ([{"resources": {"gpus": 2**32}}], "nodes: resources: gpus: 4294967296; expected at most 2,147,483,648"),
         ([{"weight": "low"}], "nodes: weight: 'low'; expected a whole number"),
         ([{}, {"resources": {"memory": 2}}], "drawn: no column memory, though the machine has the resource memory"),
     ],

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from swflow.scheduling.options import SCHEDULER_PARAMETERS
+from swflow.scheduling.nested_options import SCHEDULER_PARAMETERS
 from swflow.sites.slurm_site import treatments
 
 PAGE = Path(__file__).parents[2] / "docs/reference/slurm.md"

@@ -13,7 +13,8 @@ from swflow.files.query import query
 from swflow.files.tables import write_workload
 from swflow.jobs.machine import Machine
 from swflow.jobs.randomness import generator
-from swflow.log.catalogue import Log, is_at_hand, reach
+from swflow.log.catalogue import Log
+from swflow.log.fetch import is_at_hand, reach
 from swflow.log.swf import write_swf
 from swflow.studies.runs import RUNS, simulate_all
 from swflow.workload.clean import clean

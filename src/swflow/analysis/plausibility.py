@@ -17,6 +17,7 @@ from swflow.jobs.header import Header
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
 from swflow.log.site import RESOURCES
+from swflow.phrases import percent_of
 from swflow.values import DAY, WEEK
 
 #: From most to least severe: impossible values, values that make results doubtful, information.
@@ -159,11 +160,6 @@ def _check(log: _Log, guess: str | None, more: Iterable[Finding] = ()) -> list[F
     return sorted(found, key=lambda finding: SEVERITIES.index(finding.severity))
 
 
-def _percent(part: int, whole: int) -> str:
-    share = 100 * part / whole
-    return f"{share:.0f} %" if share >= 1 else "less than 1 %"
-
-
 def _highest(values: pl.Series) -> float:
     return float(values.to_numpy().max())
 
@@ -193,7 +189,9 @@ def _identity(log: _Log) -> Iterator[Finding]:
             yield log.finding("repeated-job-ids", "error", text, repeated)
     never = jobs.filter(pl.col("run_time").is_null() | (pl.col("run_time") <= 0))
     if never.height:
-        text = f"{never.height:,} jobs ({_percent(never.height, jobs.height)}) have no run time; cleaning removes them"
+        text = (
+            f"{never.height:,} jobs ({percent_of(never.height, jobs.height)}) have no run time; cleaning removes them"
+        )
         instant = never.filter(ended_at_once())
         if instant.height:
             mean = float(waits(instant).to_numpy().mean())
@@ -333,7 +331,7 @@ def _waits(log: _Log) -> Iterator[Finding]:
     unknown = log.jobs.filter(pl.col("wait_time").is_null())
     if 0 < unknown.height < log.jobs.height:
         text = (
-            f"{unknown.height:,} jobs ({_percent(unknown.height, log.jobs.height)}) have no wait time; "
+            f"{unknown.height:,} jobs ({percent_of(unknown.height, log.jobs.height)}) have no wait time; "
             "the recorded schedule leaves them out"
         )
         yield log.finding("unknown-waits", "note", text, unknown)
@@ -357,7 +355,7 @@ def _estimates(log: _Log) -> Iterator[Finding]:
     missing = jobs.filter(pl.col("requested_time").is_null() | (pl.col("requested_time") <= 0))
     if missing.height:
         text = (
-            f"{missing.height:,} jobs ({_percent(missing.height, jobs.height)}) have no estimate; the "
+            f"{missing.height:,} jobs ({percent_of(missing.height, jobs.height)}) have no estimate; the "
             "simulation uses their run time, so backfilling is better informed than at the site"
         )
         severity = "warning" if missing.height > 0.05 * jobs.height else "note"
@@ -365,7 +363,7 @@ def _estimates(log: _Log) -> Iterator[Finding]:
     beyond = jobs.filter((pl.col("requested_time") > 0) & (pl.col("run_time") > pl.col("requested_time") * 1.05 + 120))
     if beyond.height > 0.01 * jobs.height:
         text = (
-            f"{beyond.height:,} jobs ({_percent(beyond.height, jobs.height)}) ran past their estimate by more than "
+            f"{beyond.height:,} jobs ({percent_of(beyond.height, jobs.height)}) ran past their estimate by more than "
             "5 % and two minutes: limits that were extended or not enforced, or times in another unit"
         )
         yield log.finding("past-estimates", "warning" if beyond.height > 0.2 * jobs.height else "note", text, beyond)

@@ -1,4 +1,4 @@
-"""Verdicts: the values that state the result of a comparison of a variant with its base."""
+"""Verdicts: the values that state the result of a comparison of a variant with its base, and their words."""
 
 #: The verdicts on a variant and its base. The difference is always variant minus base.
 BETTER, WORSE, NOT_DISTINGUISHABLE = "variant is better", "base is better", "not distinguishable"
@@ -10,6 +10,19 @@ EQUAL = "equal"
 TOO_FEW_WEEKS, DEPENDENT_WEEKS = "cannot tell: too few weeks", "cannot tell: dependent weeks"
 SATURATED = "cannot tell: saturated"
 CANNOT_TELL = (TOO_FEW_WEEKS, DEPENDENT_WEEKS, SATURATED)
+
+#: The direction of a decided change of a time, and of a slowdown.
+DIRECTIONS: dict[str, str] = {BETTER: "shorter", WORSE: "longer"}
+SIZES: dict[str, str] = {BETTER: "smaller", WORSE: "larger"}
+
+#: What a comparison without a difference states of both sides.
+WITHOUT_DIFFERENCE: dict[str, str] = {
+    EQUAL: "are equal",
+    NOT_DISTINGUISHABLE: "are not distinguishable",
+    TOO_FEW_WEEKS: "cannot be distinguished over so few weeks",
+    DEPENDENT_WEEKS: "cannot be distinguished because the weeks depend on each other",
+    SATURATED: "cannot be compared because a queue grows over the whole log",
+}
 
 
 def better(value: float, smaller_is_better: bool) -> str:

@@ -8,8 +8,8 @@ import typer
 from typer import Option
 from typer.core import TyperGroup
 
-from swflow import __version__
 from swflow.cli.panels import COMMANDS, arranged, command_panel, described, position
+from swflow.version import __version__
 
 
 class Group(TyperGroup):

@@ -114,7 +114,7 @@ def reach(
     """
     from swflow.files.atomic import write_json
     from swflow.log.catalogue import default_catalogue, find_log, load_catalogue
-    from swflow.log.catalogue import reach as try_logs
+    from swflow.log.fetch import reach as try_logs
 
     check_ending(output, ".json")
     known = load_catalogue(list(catalogue or [default_catalogue()]))

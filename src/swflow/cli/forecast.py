@@ -176,7 +176,7 @@ def _write_forecasts(found: Any, forecasts: Any, path: Path) -> None:
 def _print_forecasts(found: Any, forecasts: Any) -> None:
     """Print the forecasts of waiting jobs; of each job array, those of its first and last task."""
     from swflow.forecast.chances import shown
-    from swflow.forecast.spans import span
+    from swflow.phrases import span
 
     if not forecasts:
         typer.echo("No job waits at this moment.")
@@ -319,7 +319,7 @@ def _print_scores(scores: Any, title: str) -> None:
 
 def _print_chances(chances: Any) -> None:
     """Print how the chances of a start agree with what followed."""
-    from swflow.forecast.spans import span
+    from swflow.phrases import span
 
     rows = []
     for (method, within), some in chances.group_by("method", "within", maintain_order=True):

@@ -165,7 +165,8 @@ def _require(path: Path, *kinds: str) -> None:
 
 def _write(imported: Any, source: Path, output: Path) -> None:
     """Write an imported log, and print its counts."""
-    from swflow.log.queues import hours, queues_of
+    from swflow.log.queues import queues_of
+    from swflow.phrases import hours
 
     check_ending(output, ".parquet", ".swf", ".swf.gz")
     imported.write(output)

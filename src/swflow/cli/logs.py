@@ -33,7 +33,7 @@ def fetch(
     entry: Use this catalogue entry (JSON) instead of a catalogue: {"path": "my.swf"}.
     """
     from swflow.log.catalogue import default_catalogue, find_log, load_catalogue
-    from swflow.log.catalogue import fetch as fetch_log
+    from swflow.log.fetch import fetch as fetch_log
 
     check_ending(output, ".swf.gz")
     if entry is not None and catalogue:

@@ -10,11 +10,8 @@ from swflow.cli.terminal import read_mapping, read_object, read_units
 from swflow.errors import SwflowError
 from swflow.scheduling.options import OPTIONS, Unavailable, Unchecked, help_of
 
-#: The types of option values on the command line, by kind; other kinds are texts.
-_TYPES: dict[str, Any] = {
-    "flag": bool, "integer": int, "number": float, "integers": list[int], "windows": list[str], "clusters": list[str],
-    "resources": list[str], "nodes": list[str],
-}  # fmt: skip
+#: The types of option values on the command line, by kind; other kinds are texts, nested ones in YAML.
+_TYPES: dict[str, Any] = {"flag": bool, "integer": int, "number": float, "list": list[str], "units": list[str]}
 
 #: Options that are repeated, each time with one value: the flag, and the notation of a value.
 _REPEATED = {
@@ -62,7 +59,8 @@ def _parameter(name: str) -> inspect.Parameter:
     if name in _REPEATED:
         flag, text = _REPEATED[name]
         default, info = None, Option(flag, help=text)
-    kind: Any = _TYPES.get(option.kind, str)
+    is_numbers = option.each is not None and option.each.kind == "integer" and option.kind == "list"
+    kind: Any = list[int] if is_numbers else _TYPES.get(option.kind, str)
     kind = kind | None if default is None else kind
     place = inspect.Parameter.POSITIONAL_OR_KEYWORD
     return inspect.Parameter(name, place, default=default, annotation=Annotated[kind, info])
@@ -74,21 +72,19 @@ def scheduler_options(values: Unchecked) -> Unchecked:
 
 
 def _value(name: str, value: Any) -> Any:
-    kind, flag = OPTIONS[name].kind, f"--{name.replace('_', '-')}"
-    parsers: dict[str, Callable[[Any], Any]] = {
-        "windows": _window,
-        "clusters": _cluster,
-        "nodes": _nodes,
-        "integers": int,
-    }
-    if kind in parsers:
-        return tuple(map(parsers[kind], value or ()))
-    if kind == "resources":
-        return read_units(value, "--resource") or None
-    if kind == "mapping":
-        return read_object(value, flag) if value else None
-    is_mapping = kind in ("weights", "priority", "parameters", "limits", "accounts") and value is not None
-    return read_mapping(value, flag) if is_mapping else value
+    flag = f"--{name.replace('_', '-')}"
+    match OPTIONS[name].kind:
+        case "list":
+            parsers: dict[str, Callable[[Any], Any]]
+            parsers = {"unavailable": _window, "clusters": _cluster, "nodes": _nodes, "without_status": int}
+            return tuple(map(parsers[name], value or ()))
+        case "units":
+            return read_units(value, "--resource") or None
+        case "mapping":
+            return read_object(value, flag) if value else None
+        case "named" | "keys":
+            return None if value is None else read_mapping(value, flag)
+    return value
 
 
 def _window(text: str) -> Unavailable:

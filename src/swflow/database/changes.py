@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from swflow.errors import SwflowError
 from swflow.files.query import connect
+from swflow.phrases import counted, four_digits
 
 #: The metrics of runs that are compared.
 MEASURES = ("mean_wait_time", "p95_wait_time", "mean_bounded_slowdown", "awrt", "utilization")
@@ -113,30 +114,16 @@ def _in_words(parts: Mapping[str, Any]) -> str:
         run, measure, before, after = max(changed, key=_size)
         runs = len({one for one, *_ in changed})
         share = f" ({100 * (after / before - 1):+.1f} %)" if before and after is not None else ""
-        values = " -> ".join(map(_number, (before, after)))
+        values = " -> ".join(map(four_digits, (before, after)))
         words.append(f"{runs} of {parts['runs']} runs, most {run} {measure.replace('_', ' ')} {values}{share}")
     for key, word in (("added", "new"), ("removed", "removed")):
         if count := len(parts[key]):
-            words.append(f"{count} {word} run{'s' * (count > 1)}")
+            words.append(counted(count, f"{word} run"))
     if count := len(parts["verdicts"]):
         variant, base, measure, before, after = parts["verdicts"][0]
         of = f", such as {variant} against {base} ({measure.replace('_', ' ')}): {before} -> {after}"
-        words.append(f"{count} verdict{'s' * (count > 1)}{of}")
+        words.append(f"{counted(count, 'verdict')}{of}")
     return "; ".join(words)
-
-
-def _number(value: float | None) -> str:
-    """
-    Return a value with four digits, and all digits before the point.
-
-    Examples
-    --------
-    >>> _number(126123.4), _number(0.51239), _number(None)
-    ('126,123', '0.5124', 'unknown')
-    """
-    if value is None:
-        return "unknown"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def _size(row: Sequence[Any]) -> float:

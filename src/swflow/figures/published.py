@@ -1,8 +1,9 @@
 """The figure of published values compared with those of swflow."""
 
+from typing import Any
+
 import altair as alt
 
-from swflow.database.schema import Rows
 from swflow.errors import SwflowError
 from swflow.figures.parts import FigureData, Spec, finished_figure, layered, tip
 from swflow.figures.request import Request
@@ -74,7 +75,7 @@ def draw_published(request: Request) -> Spec:
     return finished_figure(data, [chart], title, PUBLISHED_CAPTION)
 
 
-def _reproduced(request: Request) -> Rows:
+def _reproduced(request: Request) -> list[dict[str, Any]]:
     """Return the rows of the view ``reproduction`` that belong to the runs or to sweeps of their workloads."""
     names, everything = fetched(request.connection.execute("SELECT * FROM reproduction WHERE reason IS NULL"))
     runs = {(name, run["scheduler"]) for run in request.runs for name in (run["workload"], recipe_of(run["workload"]))}

@@ -11,6 +11,7 @@ import numpy as np
 from swflow.forecast.cases import decades
 from swflow.forecast.queue_state import local
 from swflow.jobs.header import Header
+from swflow.phrases import chance_in_words
 
 #: The past forecasts from which a chance is computed, and the fewest for it.
 NEIGHBORS, FEWEST = 200, 30
@@ -158,21 +159,7 @@ def started_within(value: np.ndarray, started: np.ndarray, within: np.ndarray) -
 def shown(chances: Sequence[float], labels: Sequence[Within]) -> list[tuple[str, str]]:
     """Return the known chances as labels and texts, in the order of the times."""
     known = [(one, chance) for one, chance in zip(labels, chances, strict=True) if chance == chance]
-    return [(one.label, percent(chance)) for one, chance in sorted(known, key=lambda pair: pair[0].seconds)]
-
-
-def percent(chance: float) -> str:
-    """
-    Return a chance in whole per cent; the estimates of 0 and 1 are not certain.
-
-    Examples
-    --------
-    >>> percent(0.553), percent(1.0), percent(0.0)
-    ('55 %', 'over 99 %', 'under 1 %')
-    """
-    if chance > 0.994:
-        return "over 99 %"
-    return "under 1 %" if chance < 0.005 else f"{100 * chance:.0f} %"
+    return [(one.label, chance_in_words(chance)) for one, chance in sorted(known, key=lambda pair: pair[0].seconds)]
 
 
 def chances_of(cases: Any, issued: np.ndarray, now: float) -> Chances:

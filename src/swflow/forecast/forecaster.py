@@ -19,9 +19,9 @@ from swflow.forecast.polls import is_polls, read_polls
 from swflow.forecast.queue_state import NO_QUEUE, Entry, longest_limit, partition_names, queue_of, queue_state
 from swflow.forecast.queued import Queued
 from swflow.forecast.record import QUEUES, Record, Request, record_of
-from swflow.forecast.spans import span
 from swflow.forecast.sweep import Sweep, labels_of, polled, replay
 from swflow.jobs.table import Workload
+from swflow.phrases import span
 from swflow.values import DAY, WEEK
 
 if TYPE_CHECKING:

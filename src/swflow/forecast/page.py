@@ -13,8 +13,8 @@ from swflow.files.atomic import write_text
 from swflow.forecast.forecaster import Forecast, Forecaster
 from swflow.forecast.queue_state import longest_limit
 from swflow.forecast.record import Request
-from swflow.forecast.spans import span
 from swflow.forecast.words import as_of, coverage
+from swflow.phrases import span
 from swflow.workload.clean import log_name
 
 #: The numbers of sizes, limits and partitions to choose from, which are the most frequent ones of the log.

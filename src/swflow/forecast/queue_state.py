@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, Protocol
 from swflow.errors import SwflowError, suggest
 from swflow.forecast.queued import TOLERANCE, Blocked, Queued
 from swflow.forecast.record import Request
-from swflow.forecast.spans import span
 from swflow.forecast.sweep import Sweep
 from swflow.jobs.header import Header
+from swflow.phrases import span
 from swflow.values import DAY
 
 #: The number of a queue that the log does not have.

@@ -11,9 +11,9 @@ from swflow.errors import SwflowError
 from swflow.forecast.chances import shown
 from swflow.forecast.forecaster import REPORTED, Forecast, Forecaster
 from swflow.forecast.queue_state import local
-from swflow.forecast.spans import span
 from swflow.jobs.header import Header
 from swflow.log.importers.slurm import duration
+from swflow.phrases import counted, span
 
 _UNITS = {"s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 
@@ -54,8 +54,7 @@ def coverage(forecaster: Forecaster) -> str:
     weeks = {4: "four"}.get(REPORTED, str(REPORTED))
     if not forecaster.jobs:
         return f"In the last {weeks} weeks, no job of the log was forecast."
-    count, jobs = (f"{number:,} {name}{'s' * (number != 1)}" for number, name in (
-        (forecaster.forecasts, "forecast"), (forecaster.jobs, "job")))  # fmt: skip
+    count, jobs = counted(forecaster.forecasts, "forecast"), counted(forecaster.jobs, "job")
     return (
         f"In the last {weeks} weeks, {count} for {jobs} can be checked; in {100 * (forecaster.coverage or 0):.0f} % of "
         "them, jobs started within the interval that was forecast."

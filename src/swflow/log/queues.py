@@ -8,6 +8,7 @@ import polars as pl
 from swflow.jobs.eligible import waits
 from swflow.jobs.header import Header
 from swflow.jobs.table import SWF_FIELDS, conformed
+from swflow.phrases import hours
 
 #: A queue is taken for preferred if its mean wait is below that of the next one by at least this factor.
 _PREFERRED = 1.5
@@ -101,17 +102,3 @@ def queues_in_words(queues: Sequence[Queue]) -> str:
         text += "" if queue.mean_wait is None else f", mean wait {hours(queue.mean_wait)}"
         parts.append(text)
     return "; ".join(parts + ["…"] * (len(queues) > _MOST))
-
-
-def hours(seconds: float | None) -> str:
-    """
-    Return a duration in hours, or nothing if it is unknown.
-
-    Examples
-    --------
-    >>> hours(5000.0), hours(60 * 86400.0)
-    ('1.39 h', '1,440 h')
-    """
-    if seconds is None:
-        return ""
-    return f"{seconds / 3600:.3g} h" if seconds < 999.5 * 3600 else f"{seconds / 3600:,.0f} h"

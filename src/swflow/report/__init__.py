@@ -10,7 +10,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from swflow import __version__
 from swflow.errors import SwflowError
 from swflow.figures.parts import DARK, Spec
 from swflow.figures.request import all_runs
@@ -24,6 +23,7 @@ from swflow.report.changes import changes_page
 from swflow.report.pages import pages as pages_of
 from swflow.report.plan import read_plan
 from swflow.report.source import Source
+from swflow.version import __version__
 
 #: Files that the pages share.
 _SITE = Path(__file__).parent / "site"

@@ -10,21 +10,20 @@ from swflow.analysis.intervals import FEWEST_WEEKS
 from swflow.analysis.verdicts import (
     BETTER,
     CANNOT_TELL,
-    DEPENDENT_WEEKS,
+    DIRECTIONS,
     EQUAL,
     NOT_DISTINGUISHABLE,
-    SATURATED,
     TOO_FEW_WEEKS,
+    WITHOUT_DIFFERENCE,
     WORSE,
 )
 from swflow.names import log_of, recipe_of
+from swflow.phrases import between, duration, percent, signed
+from swflow.phrases import listed as joined
 from swflow.report.plan import Study
-from swflow.report.units import duration, percent
 from swflow.scheduling.options import Unchecked
 from swflow.studies.asked import WORKLOAD, scheduler_pairs
 from swflow.studies.deciding import MOST_BLOCKS, blocks_to_decide
-from swflow.studies.wording import DIRECTIONS
-from swflow.studies.wording import listed as joined
 
 #: Recipe to scheduler to the mean waits of its replicates, seconds.
 Waits = Mapping[str, Mapping[str, Sequence[float]]]
@@ -156,9 +155,7 @@ class Headline(NamedTuple):
         if blocks > MOST_BLOCKS:
             return f"More than {MOST_BLOCKS:,} {basis} would be needed to show so small a difference."
         blocks = max(blocks, there + 1)
-        return (
-            f"Showing a change of {_signed(claim.change or 0.0)} takes about {blocks:,} {basis}; there are {there:,}."
-        )
+        return f"Showing a change of {signed(claim.change or 0.0)} takes about {blocks:,} {basis}; there are {there:,}."
 
 
 def listed(study: Study, headline: Headline) -> list[tuple[Any, ...]]:
@@ -308,15 +305,8 @@ def strongest_first(found: Sequence[tuple[Sequence[Claim], str]]) -> Headline:
     return Headline([text for _, text in order], [claim for claims, _ in found for claim in claims])
 
 
-#: What a comparison without a difference states of both sides.
-_WITHOUT_DIFFERENCE = {
-    EQUAL: "are equal",
-    NOT_DISTINGUISHABLE: "are not distinguishable",
-    TOO_FEW_WEEKS: "cannot be distinguished over so few weeks",
-    DEPENDENT_WEEKS: "cannot be distinguished because the weeks depend on each other",
-    SATURATED: "cannot be compared because a queue grows over the whole log",
-    NOT_TESTED: "are not tested",
-}
+#: The same for pairs that were not tested.
+_WITHOUT_DIFFERENCE = WITHOUT_DIFFERENCE | {NOT_TESTED: "are not tested"}
 
 
 def _sentence(
@@ -358,10 +348,10 @@ def _effect(claims: Sequence[Claim]) -> str:
     sizes = [abs(claim.change) for claim in claims if claim.change is not None]
     if not sizes:
         return ""
-    text = f" by {_between(sizes)}"
+    text = f" by {between(sizes)}"
     ends = [abs(end) for claim in claims for end in claim.interval or ()]
     if ends:
-        text += f" (95 % interval{'s within' if len(claims) > 1 else ''} {_between(ends)})"
+        text += f" (95 % interval{'s within' if len(claims) > 1 else ''} {between(ends)})"
     return text
 
 
@@ -370,39 +360,10 @@ def _changes(claims: Sequence[Claim]) -> str:
     changes = sorted(claim.change for claim in claims if claim.change is not None)
     if not changes:
         return ""
-    text = " to ".join(dict.fromkeys(_signed(change) for change in (changes[0], changes[-1])))
+    text = " to ".join(dict.fromkeys(signed(change) for change in (changes[0], changes[-1])))
     interval = claims[0].interval if len(claims) == 1 else None
     if interval is not None:
-        text += f", 95 % interval {_signed(interval[0])} to {_signed(interval[1])}"
+        text += f", 95 % interval {signed(interval[0])} to {signed(interval[1])}"
         if claims[0].verdict is not None and claims[0].verdict.word != claims[0].word:
             text += " before the correction for the number of comparisons"
     return f" ({text})"
-
-
-def _between(sizes: Sequence[float]) -> str:
-    """
-    Return the smallest and the largest of some shares in percent.
-
-    Examples
-    --------
-    >>> _between([0.93, 0.772]), _between([0.5]), _between([11.0, 42506.9])
-    ('77 to 93 %', '50 %', 'a factor of 12 to 42,508')
-    """
-    ends = list(dict.fromkeys((min(sizes), max(sizes))))
-    if ends[-1] > 9:
-        return "a factor of " + " to ".join(dict.fromkeys(f"{end + 1:,.{0 if end > 9 else 1}f}" for end in ends))
-    return " to ".join(dict.fromkeys(percent(end).removesuffix(" %") for end in ends)) + " %"
-
-
-def _signed(change: float) -> str:
-    """
-    Return a change with its sign in percent; a value that grows more than tenfold as a multiple.
-
-    Examples
-    --------
-    >>> _signed(-0.5), _signed(0.072), _signed(42506.93)
-    ('−50 %', '+7.2 %', '42,508 times')
-    """
-    if change > 9:
-        return f"{change + 1:,.0f} times"
-    return percent(change) if change < 0 else f"+{percent(change)}"

@@ -10,6 +10,7 @@ from swflow.analysis.long_run import student
 from swflow.analysis.verdicts import CANNOT_TELL, EQUAL, NOT_DISTINGUISHABLE
 from swflow.figures.runs import short_names
 from swflow.names import log_of
+from swflow.phrases import listed
 from swflow.report.answers import Headline
 from swflow.report.plan import Study
 from swflow.report.source import MATRIX_MEASURES, Source
@@ -17,7 +18,6 @@ from swflow.report.tables import Block
 from swflow.report.units import shortened
 from swflow.studies.asked import WORKLOAD
 from swflow.studies.deciding import what_decides
-from swflow.studies.wording import listed
 
 #: The note of a matrix of runs.
 BEST = "The best value of a row is marked."

@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from swflow.analysis.wait_parts import PARTS, REASONS
+from swflow.analysis.wait_parts import PARTS, REASONS, in_words
 from swflow.database.leaderboard import REFERENCE
 from swflow.errors import SwflowError
 from swflow.figures import draw_request
@@ -13,14 +13,13 @@ from swflow.figures.forecasts import draw_forecast_on
 from swflow.figures.request import all_runs
 from swflow.figures.sweeps import draw_sweep_on
 from swflow.names import log_of, recipe_of
+from swflow.phrases import duration, percent
 from swflow.report.blocks import BEST, Page, Section, compared, counted, items, matrix, question, to_decide
 from swflow.report.papers import claims_block, definitions_block, legend, overview_item, table_blocks
 from swflow.report.plan import Study
 from swflow.report.source import Source, figure_block
 from swflow.report.tables import OF_ALL_LOGS, TABLES, Block, Scope
-from swflow.report.units import duration, percent
 from swflow.studies.figure_options import kind_of_figure, options_of_figure
-from swflow.studies.wording import in_words
 
 #: The largest number of drawn runs of a ranking: the best ones, and the reference.
 MOST_DRAWN = 6

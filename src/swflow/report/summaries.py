@@ -12,8 +12,8 @@ from swflow.analysis.verdicts import (
     TOO_FEW_WEEKS,
     WORSE,
 )
+from swflow.phrases import duration
 from swflow.report.answers import MOST_PAIRS, Claim, Headline, Verdict, of_pair, strongest_first
-from swflow.report.units import duration
 
 
 class WhatIf(NamedTuple):

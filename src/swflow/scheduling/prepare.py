@@ -22,8 +22,8 @@ from swflow.scheduling.eligibility import (
     require_supported,
 )
 from swflow.scheduling.machine.resources import Resources
-from swflow.scheduling.option_checks import require_window
-from swflow.scheduling.options import OPTIONS, Unavailable
+from swflow.scheduling.nested_options import Unavailable, require_window
+from swflow.scheduling.options import OPTIONS
 from swflow.scheduling.orders.fair_share import Ownership, ownership_of
 from swflow.scheduling.orders.formula import compile_penalty
 from swflow.scheduling.orders.keys import JobColumns, Order, mentioned, resolved_order

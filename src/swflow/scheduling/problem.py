@@ -13,7 +13,7 @@ from swflow.errors import SwflowError, UnsupportedError
 from swflow.jobs.machine import MOST_PROCESSORS
 from swflow.jobs.table import check_arrays
 from swflow.scheduling.machine.resources import Resources, longest_stretch
-from swflow.scheduling.options import LATEST
+from swflow.scheduling.option_kinds import LATEST
 from swflow.scheduling.orders.fair_share import SELECT
 from swflow.scheduling.orders.keys import ARRIVAL, Order
 from swflow.scheduling.orders.vocabulary import MOST_NAMED

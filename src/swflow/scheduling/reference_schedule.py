@@ -6,7 +6,6 @@ from typing import Any
 
 import polars as pl
 
-from swflow import __version__
 from swflow.errors import SwflowError
 from swflow.jobs.table import Workload
 from swflow.log.swf import run_as_swf, write_swf
@@ -18,6 +17,7 @@ from swflow.scheduling.orders.keys import mentioned
 from swflow.scheduling.orders.names import Names
 from swflow.scheduling.orders.vocabulary import LOG, OF_ACCOUNTS, ORDERS
 from swflow.scheduling.scheduler import Scheduler
+from swflow.version import __version__
 
 
 def write_known_schedule(

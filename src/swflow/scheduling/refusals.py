@@ -3,16 +3,13 @@
 from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
-from swflow.scheduling.options import OPTIONS, SHARED_ALLOCATIONS
+from swflow.scheduling.options import OPTIONS, QUEUE_OPTIONS, SHARED_ALLOCATIONS, Queue
 from swflow.scheduling.orders.vocabulary import LOG, MULTIFACTOR, OF_ACCOUNTS, OF_TREE, OF_USAGE
-from swflow.scheduling.settings import Queue, Settings
+from swflow.scheduling.settings import Settings
 
 #: The options that go with a policy plugin, and with the recorded schedule.
 _WITH_POLICY = ("policy", "policy_options", "estimates", "prediction", "without_status")
 _WITH_LOG = ("order", "without_status")
-
-#: The options that every cluster can have of its own.
-_OF_CLUSTER = ("order", "backfill", "reservations", "backfill_order", "allocation", "limits")
 
 #: The backfills in which jobs beyond a limit are skipped.
 _SKIPPING = frozenset({"none", "easy", "slurm"})
@@ -188,7 +185,7 @@ def _of_shapes(one: Settings) -> _Conflicts:
 
 def _without_effect(one: Settings) -> _Conflicts:
     """Yield the options that no queue uses."""
-    for name in _OF_CLUSTER:
+    for name in QUEUE_OPTIONS:
         if one.clusters and _is_changed(one, name) and all(name in cluster for cluster in one.clusters):
             yield f"{name} clusters", f"every cluster has its own; leave {name} out"
     if _is_useless(one, "reservations", lambda queue: queue.backfill == "easy"):

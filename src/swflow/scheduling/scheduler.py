@@ -44,8 +44,8 @@ class Scheduler(Settings):
     """
 
     def __post_init__(self) -> None:
-        for name in OPTIONS:
-            object.__setattr__(self, name, checked(name, getattr(self, name)))
+        for name, option in OPTIONS.items():
+            object.__setattr__(self, name, checked(option, getattr(self, name), name))
         check_penalty(self.penalty)
         for refusal in refusals(self):
             raise UnsupportedError(refusal.error)

@@ -1,23 +1,12 @@
 """What follows from the options of a scheduler: the queue of each machine, and the parameters of Slurm's cycles."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from swflow.scheduling.options import SCHEDULER_PARAMETERS, SHARED_ALLOCATIONS, Limits, Options
-
-
-@dataclass(frozen=True)
-class Queue:
-    """The options of one machine's queue, as those of `swflow.scheduling.scheduler.Scheduler`."""
-
-    order: str | Callable[..., float]
-    backfill: str
-    reservations: int
-    backfill_order: str | Callable[..., float] | None
-    allocation: str
-    limits: Limits | None
+from swflow.scheduling.nested_options import SCHEDULER_PARAMETERS
+from swflow.scheduling.options import QUEUE_OPTIONS, SHARED_ALLOCATIONS, Options, Queue
 
 
 @dataclass(frozen=True)
@@ -63,6 +52,5 @@ class Settings(Options):
             if "order" in cluster:
                 cluster.setdefault("backfill_order", None)
         return tuple(
-            Queue(**{option.name: cluster.get(option.name, getattr(self, option.name)) for option in fields(Queue)})
-            for cluster in own
+            Queue(**{name: cluster.get(name, getattr(self, name)) for name in QUEUE_OPTIONS}) for cluster in own
         )

@@ -15,7 +15,7 @@ import yaml
 from swflow.errors import SwflowError, one_line, visible
 from swflow.files.yaml import parse_yaml
 from swflow.log.site import SITE
-from swflow.scheduling.options import SCHEDULER_PARAMETERS
+from swflow.scheduling.nested_options import SCHEDULER_PARAMETERS
 from swflow.sites.conf import Node, SlurmConf, SlurmPartition, counted, read_slurm_conf
 from swflow.sites.defaults import with_defaults
 from swflow.sites.limits import accounts_of, limits_of, not_simulated, run_minutes, without_empty

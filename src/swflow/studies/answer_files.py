@@ -10,12 +10,12 @@ import polars as pl
 
 from swflow.files.atomic import write_text
 from swflow.files.tables import write_table
+from swflow.phrases import Unit, unit_of
 from swflow.studies.answer import Question
 from swflow.studies.answer_tables import now_and_then, tables, units_in
 from swflow.studies.caveats import caveats, next_steps
 from swflow.studies.sentences import MOST_SENTENCES, fidelity_in_words, options_in_words, sentences, variant_in_words
 from swflow.studies.whatif import BASE
-from swflow.studies.wording import Unit, unit_of
 
 DEFINITIONS: dict[str, str] = {
     "now, then": "Now is the base: the first scheduler, on the recorded machine and jobs. Then is the variant. Both "
@@ -96,7 +96,7 @@ def page(question: Question, title: str, command: str = "", digest: str = "") ->
     """Return a self-contained HTML page without scripts: answer, tables, figure, definitions."""
     import jinja2
 
-    from swflow import __version__
+    from swflow.version import __version__
 
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string(Path(__file__).with_name("answer.html").read_text(encoding="utf-8"))

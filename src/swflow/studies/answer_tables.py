@@ -5,12 +5,12 @@ from typing import NamedTuple
 import polars as pl
 
 from swflow.analysis import verdicts
+from swflow.phrases import Percent, Unit, share_of, unit_of, unit_of_measure
 from swflow.studies.answer import LABELS, Question
 from swflow.studies.sentences import MOST_SENTENCES, percent
 from swflow.studies.variants import Variant
 from swflow.studies.whatif import BASE, RECORDED, Row
 from swflow.studies.why import parts_of_variants
-from swflow.studies.wording import Percent, Unit, share_of, unit_of, unit_of_measure
 
 #: The verdicts on a change, as one word of a table.
 WORDS: dict[str, str] = {verdicts.BETTER: "better", verdicts.WORSE: "worse"}

@@ -14,6 +14,7 @@ from swflow.jobs.table import Workload
 from swflow.log.importers.records import COUNTED_FEATURES, GPUS, LICENSES, NOT_ELIGIBLE, NOT_MODELLED, RESERVATIONS
 from swflow.log.queues import queues_in_words, queues_of
 from swflow.log.site import GUESSED, SITE, node_of
+from swflow.phrases import listed
 from swflow.scheduling.options import Unchecked
 from swflow.scheduling.scheduler import LOG
 from swflow.scheduling.slurm.nodes import processors_on
@@ -22,7 +23,6 @@ from swflow.studies.hardware import partitions_named, resources_of
 from swflow.studies.site_scheduler import SITE_QOS, SiteModel, is_pool
 from swflow.studies.variants import Variant
 from swflow.studies.whatif import supported
-from swflow.studies.wording import listed
 from swflow.workload.clean import guess_of
 
 # -- what the answer does not include

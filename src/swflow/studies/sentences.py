@@ -6,7 +6,9 @@ from typing import Any
 from swflow.analysis import verdicts
 from swflow.analysis.fidelity import Trust, weaknesses_of
 from swflow.analysis.intervals import FEWEST_WEEKS
+from swflow.analysis.verdicts import DIRECTIONS, SIZES
 from swflow.log.site import SITE
+from swflow.phrases import Percent, listed, share_of, unit_of
 from swflow.scheduling.options import Unchecked
 from swflow.scheduling.scheduler import LOG
 from swflow.studies.answer import TITLES, Question
@@ -15,7 +17,6 @@ from swflow.studies.hardware import changed_nodes, partitions_named
 from swflow.studies.variants import Change, Variant
 from swflow.studies.whatif import Row
 from swflow.studies.why import limits_in_words
-from swflow.studies.wording import DIRECTIONS, Percent, listed, share_of, unit_of
 
 #: Below this share of jobs that wait at all, an answer states how rare waits are.
 RARE = 0.1
@@ -54,7 +55,7 @@ def variant_in_words(question: Question, variant: Variant) -> str:
     said = [f"{subject}, {doubt}{_change_in_words(main)}"]
     for decided, word in DIRECTIONS.items():
         others = [
-            f"the {TITLES[measure]} is {found.size} {word if 'slowdown' not in measure else _SIZES[decided]}"
+            f"the {TITLES[measure]} is {found.size} {word if 'slowdown' not in measure else SIZES[decided]}"
             for measure, row in rows.items()
             if measure != "mean_wait_time"
             and row["verdict_holm"] == decided != main["verdict_holm"]
@@ -79,9 +80,6 @@ _DOUBTS = {
     Trust.DIRECTIONS: "in a simulation that does not reproduce this site well, ",
     Trust.PERCENTAGES: "in a simulation that reproduces this site roughly, ",
 }
-
-#: The direction of a decided change of a slowdown.
-_SIZES = {verdicts.BETTER: "smaller", verdicts.WORSE: "larger"}
 
 
 def _capital(text: str) -> str:

@@ -24,7 +24,8 @@ from swflow.log.site import (
     with_resources,
 )
 from swflow.scheduling.named import KNOWN, read_scheduler
-from swflow.scheduling.options import LIMITED, LIMITS, Limits, Unchecked
+from swflow.scheduling.nested_options import LIMITED, LIMITS, Limits
+from swflow.scheduling.options import Unchecked
 from swflow.scheduling.orders.keys import mentioned
 from swflow.scheduling.orders.vocabulary import LOG, MULTIFACTOR, OF_TREE, OF_USAGE, ORDERS
 from swflow.studies.site_config import SiteConfig

@@ -7,12 +7,12 @@ import polars as pl
 
 from swflow.analysis.classes import with_size_class
 from swflow.analysis.reasons import Reasons, wait_reasons
-from swflow.analysis.wait_parts import PARTS, REASONS
+from swflow.analysis.wait_parts import PARTS, REASONS, in_words
 from swflow.errors import SwflowError, suggest
 from swflow.jobs.table import Workload
+from swflow.phrases import Unit, listed, share_of, unit_of
 from swflow.scheduling.scheduler import LOG, Scheduler
 from swflow.scheduling.simulate import simulate
-from swflow.studies.wording import Unit, in_words, listed, share_of, unit_of
 
 #: The groups by which waits can be compared, and their columns; sizes are classes of processors.
 GROUPS: dict[str, str] = {

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 from swflow.errors import SwflowError
 from swflow.files.atomic import file_digest, write_text
 from swflow.files.fingerprint import PACKAGE
-from swflow.log.catalogue import Log, default_catalogue, is_at_hand, load_catalogue, source_of
+from swflow.log.catalogue import Log, default_catalogue, load_catalogue, source_of
+from swflow.log.fetch import is_at_hand
 from swflow.names import log_of, parent_of, split_step, steps_of, with_parents
 from swflow.scheduling.orders.vocabulary import LOG
 from swflow.scheduling.scheduler import Scheduler
@@ -74,6 +75,11 @@ def read_config(config: dict[str, Any], schema: str | os.PathLike[str]) -> dict[
     filling = jsonschema.validators.extend(validator, {"properties": with_defaults})
     error = jsonschema.exceptions.best_match(filling(content).iter_errors(config))
     if error is not None:
+        path = list(error.absolute_path)
+        if path[:1] == ["schedulers"] and len(path) > 2 and path[2] != "title":
+            # The check of an option explains a nested value better than the schema.
+            options = {key: value for key, value in config["schedulers"][path[1]].items() if key != "title"}
+            check_schedulers({"schedulers": {path[1]: options}})
         raise SwflowError(explain(error))
     full = with_titles(with_predefined(with_kept(with_levels(config))))
     check_schedulers(full)

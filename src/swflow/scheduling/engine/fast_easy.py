@@ -55,35 +55,24 @@ def serve_by_arrival(
 
 
 def _serve(items: Items, work: _Work, machine: int, backfill: bool, per_event: bool) -> int:
-    submit, run, planned, processors = items.submit, items.run, items.planned, items.processors
+    submit, planned, processors = items.submit, items.planned, items.processors
     # The running jobs twice: a heap by the true end, and a list sorted by the planned end for the shadow.
-    running, following, copies = work.running, work.following, work.copies
-    left, extras = work.left, work.extra
+    running, following = work.running, work.following
     jobs = submit.size
-    size = 0
-    free = machine
-    last = jobs
-    arrived = 0
-    shadow = np.inf
-    extra = 0
+    size, free, arrived, last = 0, machine, 0, jobs
+    shadow, extra = np.inf, 0
     steps = STEPS_PER_JOB * jobs
     while (arrived < jobs or size > 0) and steps >= 0:
         coming = submit[arrived] if arrived < jobs else np.inf
         now = min(coming, running[0].time) if size > 0 else coming
 
         completed = False
-        while size > 0 and running[0].time <= now and not (per_event and (completed or coming <= now)):
-            job = running[0].job
-            ended = 1 if per_event else copies[job]
-            copies[job] -= ended
-            free += ended * processors[job]
-            _add(left, items.demands, job, ended)
-            completed = True
-            if copies[job] == 0:
-                size = pop(running, size)
-                if backfill:
-                    _remove_by_end(work, size, job)
-                    steps -= size >> 3  # moving is cheaper than looking
+        if not (per_event and coming <= now):
+            while size > 0 and running[0].time <= now and not (per_event and completed):
+                size, released, looked = _complete(items, work, size, backfill, per_event)
+                free += released
+                steps -= looked
+                completed = True
 
         previous = last
         arrived, last = _queue_arrivals(items, work, arrived, last, now)
@@ -103,23 +92,18 @@ def _serve(items: Items, work: _Work, machine: int, backfill: bool, per_event: b
             steps -= backfill
             starting = 0
             if width <= free and (end <= shadow or width <= extra):
-                starting = _fitting(items, job, copies[job], free, left)
+                starting = _fitting(items, job, work.copies[job], free, work.left)
                 if end > shadow:
-                    starting = _fitting(items, job, starting, extra, extras)
+                    starting = _fitting(items, job, starting, extra, work.extra)
             if starting > 0:
-                work.start[job : job + starting] = now
                 free -= starting * width
-                _add(left, items.demands, job, -starting)
                 if end > shadow:
                     extra -= starting * width
-                    _add(extras, items.demands, job, -starting)
-                rest = _split(work, job, starting)
+                    _add(work.extra, items.demands, job, -starting)
+                rest, size = _start(items, work, job, starting, now, size, backfill)
                 following[previous] = rest
                 if last == job:
                     last = previous if rest == jobs else rest
-                if backfill:
-                    _insert_by_end(work, size, job, end)
-                size = push(running, size, now + run[job], job)
                 continue
             if not backfill:
                 break
@@ -131,6 +115,34 @@ def _serve(items: Items, work: _Work, machine: int, backfill: bool, per_event: b
 
 
 _SERVE = Kernel(_serve)
+
+
+def _complete(items: Items, work: _Work, size: int, backfill: bool, per_event: bool) -> tuple[int, int, int]:
+    """End the running job that ends next; return the running jobs, its processors, and the steps taken."""
+    job = work.running[0].job
+    ended = 1 if per_event else work.copies[job]
+    work.copies[job] -= ended
+    _add(work.left, items.demands, job, ended)
+    looked = 0
+    if work.copies[job] == 0:
+        size = pop(work.running, size)
+        if backfill:
+            _remove_by_end(work, size, job)
+            looked = size >> 3  # moving is cheaper than looking
+    return size, ended * items.processors[job], looked
+
+
+def _start(
+    items: Items, work: _Work, job: int, starting: int, now: float, size: int, backfill: bool
+) -> tuple[int, int]:
+    """Start copies of a job; return the next element of the queue, which can have the others, and the running jobs."""
+    work.start[job : job + starting] = now
+    _add(work.left, items.demands, job, -starting)
+    rest = _split(work, job, starting)
+    if backfill:
+        _insert_by_end(work, size, job, now + items.planned[job])
+    return rest, push(work.running, size, now + items.run[job], job)
+
 
 # -- the queue
 

@@ -9,8 +9,17 @@ import polars as pl
 
 from swflow.errors import SwflowError
 from swflow.jobs.table import Workload
-from swflow.scheduling.option_checks import accounts_above
-from swflow.scheduling.options import LIMITS, USER_LIMITS, USERS, WITH_USER_LIMITS, Account, Cluster, Limits, Priority
+from swflow.scheduling.nested_options import (
+    LIMITS,
+    USER_LIMITS,
+    USERS,
+    WITH_USER_LIMITS,
+    Account,
+    Cluster,
+    Limits,
+    Priority,
+    accounts_above,
+)
 from swflow.scheduling.orders.keys import mentioned
 from swflow.scheduling.orders.names import COLUMNS, NO_JOB, Names
 from swflow.scheduling.orders.vocabulary import MULTIFACTOR, OF_ACCOUNTS, OF_TREE
@@ -36,8 +45,8 @@ def multifactor(priority: Priority, number_of: Callable[[str, str], int]) -> str
     their priority over the largest. Whole points are rounded down, to at least 1 (`_get_priority_internal` in Slurm's
     priority_multifactor.c).
 
-    ``priority`` has keys of `swflow.scheduling.options.PRIORITY`; a missing weight is 0. ``number_of`` returns the
-    number of a ``partition`` or ``qos``, given that word and the name; a negative number is that of no job.
+    ``priority`` has keys of `swflow.scheduling.nested_options.PRIORITY`; a missing weight is 0. ``number_of`` returns
+    the number of a ``partition`` or ``qos``, given that word and the name; a negative number is that of no job.
 
     References
     ----------

@@ -10,8 +10,9 @@ import polars as pl
 
 from swflow.errors import SwflowError
 from swflow.jobs.table import Workload
+from swflow.scheduling.nested_options import Unavailable
 from swflow.scheduling.option_checks import in_ranges, positions_of
-from swflow.scheduling.options import Unavailable, Unchecked
+from swflow.scheduling.options import Unchecked
 from swflow.scheduling.orders.fair_share import SELECT
 from swflow.scheduling.orders.names import Names
 from swflow.scheduling.scheduler import Scheduler

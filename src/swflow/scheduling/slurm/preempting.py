@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from swflow.jobs.table import Workload
-from swflow.scheduling.options import Preemption
+from swflow.scheduling.nested_options import Preemption
 from swflow.scheduling.orders.names import Names
 
 #: The column with the QOS or partition of a job.
