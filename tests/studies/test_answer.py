@@ -448,7 +448,8 @@ def test_limits_of_users_in_each_partition_alone_are_named():
         chosen = variants(schedulers)
         question = Question(SiteModel.of(log), chosen, ask(log, chosen))
         found = " ".join(caveats(question))
-        assert (f"limits of users, groups and QOS hold in each partition alone under {names}," in found) == bool(names)
+        said = f"the limits of users hold in each of the partitions cpu and gpu alone under {names},"
+        assert (said in found) == bool(names)
         assert ("together, they would bind more" in " ".join(sentences(question))) == bool(names)
 
 

@@ -19,6 +19,7 @@ from swflow.scheduling.scheduler import Scheduler
 from swflow.studies.answer import Question
 from swflow.studies.answer_tables import tables
 from swflow.studies.caveats import caveats
+from swflow.studies.group_waits import compared, waits_of
 from swflow.studies.hardware import hardware_of
 from swflow.studies.runs import run
 from swflow.studies.sentences import sentences
@@ -127,13 +128,36 @@ def test_mean_waits_of_users_and_classes_are_compared():
     log = workload()
     chosen = variants({"fcfs": {}}, processors=["+100%"])
     answer = ask(log, chosen, by=["user", "class"])
-    assert answer.groups.filter(variant="fcfs, processors +100%").rows() == [
+    groups = answer.groups.filter(variant="fcfs, processors +100%")
+    assert groups.drop("low", "high", "verdict").rows() == [
         ("fcfs, processors +100%", "user", "0", 8, 0, 0),
         ("fcfs, processors +100%", "user", "1", 8, 0, 3600),
         ("fcfs, processors +100%", "class", "narrow, short", 16, 0, 1800),
     ]
+    # Every second job waits for an hour in each of the weeks.
+    assert groups["verdict"].to_list() == ["equal", "variant is better", "variant is better"]
+    assert groups.select("low", "high").rows()[1:] == [(-3600, -3600), (-1800, -1800)]
     with pytest.raises(SwflowError, match="--by: unknown group 'users'; did you mean 'user'"):
         ask(log, chosen, by=["users"])
+
+
+def test_winners_and_losers_are_counted_by_verdicts_that_are_corrected_for_the_groups():
+    """Of many groups, some gain by chance."""
+    generator = np.random.default_rng(5)
+    users = 60
+    table = pl.DataFrame({
+        "job_id": range(users * 30), "submit_time": [WEEK * week + user for week in range(30) for user in range(users)],
+        "user_id": [user for _ in range(30) for user in range(users)],
+    })  # fmt: skip
+    base = table.with_columns(wait_time=pl.Series(generator.exponential(100, table.height)))
+    shift = pl.when(pl.col("user_id") == 7).then(0.02).otherwise(1.0)
+    then = base.with_columns(wait_time=shift * pl.Series(generator.exponential(100, table.height)))
+    grouped = table.select("job_id", by=pl.lit("user"), name=pl.col("user_id").cast(pl.String))
+    found = compared("then", waits_of(then, grouped), waits_of(base, grouped))
+    alone = ((found["low"] > 0) | (found["high"] < 0)).sum()
+    decided = found.filter(pl.col("verdict").is_in(["variant is better", "base is better"]))
+    assert decided["name"].to_list() == ["7"]
+    assert alone > 1
 
 
 def test_few_weeks_give_no_interval_and_equal_schedulers_are_equal():

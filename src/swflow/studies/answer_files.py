@@ -29,6 +29,8 @@ DEFINITIONS: dict[str, str] = {
     "95 % interval": "The confidence interval of the change, over the log's weeks.",
     "not distinguishable": "The interval contains 0: the log is too short to tell whether the change is better or "
     "worse.",
+    "shorter, longer, open": "The mean wait of a group of jobs is shorter or longer, or cannot be decided, corrected "
+    "for the number of groups.",
     "utilization": "The share of the machine's processors that jobs use, from the first submission to the last end.",
 }
 
@@ -70,7 +72,7 @@ def as_json(question: Question) -> str:
         rows = question.rows(variant)
         main = rows["mean_wait_time"]
         waiting = answer.waiting.get(variant.name)
-        groups = answer.groups.filter(pl.col("variant") == variant.name).select("by", "name", "jobs", "value", "base")
+        groups = answer.groups.filter(pl.col("variant") == variant.name).drop("variant")
         variants.append({
             "variant": variant.name,
             "sentence": None if main["verdict_holm"] == BASE else variant_in_words(question, variant),

@@ -7,9 +7,10 @@ import polars as pl
 from swflow.analysis import verdicts
 from swflow.phrases import Percent, Unit, share_of, unit_of, unit_of_measure
 from swflow.studies.answer import LABELS, Question
+from swflow.studies.group_waits import RECORDED
 from swflow.studies.sentences import MOST_SENTENCES, percent
 from swflow.studies.variants import Variant
-from swflow.studies.whatif import BASE, RECORDED, Row
+from swflow.studies.whatif import BASE, Row
 from swflow.studies.why import parts_of_variants
 
 #: The verdicts on a change, as one word of a table.
@@ -145,29 +146,40 @@ def _groups(question: Question) -> list[Table]:
         variants |= {one.name: "then" if len(question.variants) == 2 else one.name for one in ranked}
         if (RECORDED, most["name"][0]) in values:
             variants = {RECORDED: "recorded", **variants}
+        changes = _changes_of_groups(question, by) if len(question.variants) == 2 else {}
         rows = []
         for name, jobs in most.select("name", "jobs").iter_rows():
             row = [values.get((variant, name)) for variant in variants]
             rows.append([name, f"{jobs:,}", *("" if value is None else unit.number(value) for value in row)])
             if len(question.variants) == 2:
-                now, then = values.get((question.base.name, name)), values.get((ranked[0].name, name))
-                rows[-1].append(Percent(100 * (then / now - 1)).change if now and then is not None else "")
-        columns = [by, "jobs", *variants.values(), *(["change"] if len(question.variants) == 2 else [])]
+                rows[-1] += changes[name]
+        more_columns = ["change", "95 % interval", "verdict"] if len(question.variants) == 2 else []
+        columns = [by, "jobs", *variants.values(), *more_columns]
         more = _more(question, by, names)
         found.append(Table(f"Mean wait by {by}, {unit.name}{more}", columns, rows))
     return found
 
 
-#: Below this relative change, the wait of a group counts as unchanged.
-_UNCHANGED = 0.01
+def _of_only_variant(question: Question, by: str) -> pl.DataFrame:
+    """Return the groups of the only variant."""
+    return question.answer.groups.filter((pl.col("by") == by) & (pl.col("variant") == question.variants[1].name))
 
 
-def _effects(question: Question, by: str) -> pl.DataFrame:
-    """Return the groups of the only variant with the change of their waits in total, ``effect``, and relative."""
-    groups = question.answer.groups
-    then = groups.filter((pl.col("by") == by) & (pl.col("variant") == question.variants[1].name))
-    change = pl.col("value") - pl.col("base")
-    return then.select("name", "jobs", effect=change * pl.col("jobs"), share=change / pl.col("base")).fill_nan(0.0)
+def _changes_of_groups(question: Question, by: str) -> dict[str, list[str]]:
+    """Return the change of each group's mean wait by its name, with its interval and verdict."""
+    found = {}
+    for row in _of_only_variant(question, by).iter_rows(named=True):
+        change = Percent.of(row["base"], row["value"] - row["base"], row["low"], row["high"])
+        word = _WORDS_OF_GROUPS.get(row["verdict"], row["verdict"])
+        found[row["name"]] = [change.change, change.interval, word] if change else ["", "", word]
+    return found
+
+
+#: The verdicts on the wait of a group, as few words.
+_WORDS_OF_GROUPS: dict[str, str] = {
+    verdicts.BETTER: "shorter", verdicts.WORSE: "longer", verdicts.EQUAL: "equal",
+    verdicts.NOT_DISTINGUISHABLE: "open", verdicts.DEPENDENT_WEEKS: "open", verdicts.TOO_FEW_WEEKS: "too few weeks",
+}  # fmt: skip
 
 
 def _most_affected(question: Question, by: str, names: pl.DataFrame) -> pl.DataFrame:
@@ -178,7 +190,8 @@ def _most_affected(question: Question, by: str, names: pl.DataFrame) -> pl.DataF
     """
     if len(question.variants) != 2:
         return names.sort("jobs", descending=True, maintain_order=True).head(MOST_GROUPS)
-    effects = _effects(question, by)
+    change = pl.col("value") - pl.col("base")
+    effects = _of_only_variant(question, by).with_columns(effect=change * pl.col("jobs")).fill_nan(0.0)
     chosen = effects.sort(pl.col("effect").abs(), descending=True, maintain_order=True).head(MOST_GROUPS)
     return chosen.sort("effect", maintain_order=True).select("name", "jobs")
 
@@ -187,7 +200,8 @@ def _more(question: Question, by: str, names: pl.DataFrame) -> str:
     """Return how many groups there are, and with one variant how many of them gain and lose, for a title."""
     if len(question.variants) != 2:
         return f", the {MOST_GROUPS} with most jobs of {names.height:,}" * (names.height > MOST_GROUPS)
-    share = _effects(question, by)["share"]
-    gain, lose = int((share < -_UNCHANGED).sum()), int((share > _UNCHANGED).sum())
+    found = _of_only_variant(question, by)["verdict"]
+    shorter, longer = (int((found == one).sum()) for one in (verdicts.BETTER, verdicts.WORSE))
     of = f"; the {MOST_GROUPS} with the greatest effect of {names.height:,}" * (names.height > MOST_GROUPS)
-    return f": {gain:,} shorter, {lose:,} longer, {names.height - gain - lose:,} within 1 %{of}"
+    rest = names.height - shorter - longer
+    return f": {shorter:,} shorter, {longer:,} longer, {rest:,} open (corrected for the number){of}"

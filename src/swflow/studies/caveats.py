@@ -48,12 +48,14 @@ def left_out_in_words(question: Question) -> list[str]:
     found = []
     if len(partitions) > 1 and pooled:
         found.append(f"{len(partitions)} partitions are simulated as one pool under {', '.join(pooled)}")
-    apart = [name for name, options in schedulers.items() if limits_each_cluster(options)]
-    if apart:
-        found.append(
-            f"limits of users, groups and QOS hold in each partition alone under {', '.join(apart)}, so that the jobs "
-            "of one user in several partitions can exceed them together"
-        )
+    apart = dict[str, list[str]]()
+    for name, options in schedulers.items():
+        if text := limits_apart(options):
+            apart.setdefault(text, []).append(name)
+    found += [
+        f"{text} under {', '.join(names)}, so that jobs in several partitions can exceed them together"
+        for text, names in apart.items()
+    ]
     is_shared = any(
         "partition" in (options.get("limits") or {}) and not options.get("nodes") for options in schedulers.values()
     )
@@ -102,11 +104,27 @@ def left_out_in_words(question: Question) -> list[str]:
     return found
 
 
-def limits_each_cluster(options: Unchecked) -> bool:
-    """Return whether limits of the same users hold in each of several clusters."""
-    return len(options.get("clusters") or ()) > 1 and not {"user", "group", "qos"}.isdisjoint(
-        options.get("limits") or {}
-    )
+def limits_apart(options: Unchecked) -> str:
+    """
+    Return which limits hold in each of several partitions alone, because these are clusters; empty if none do.
+
+    Examples
+    --------
+    >>> limits_apart({"clusters": [{"partition": "cpu"}, {"partition": "gpu"}], "limits": {"user": {"processors": 64}}})
+    'the limits of users hold in each of the partitions cpu and gpu alone'
+    """
+    clusters, limits = options.get("clusters") or (), options.get("limits") or {}
+    kinds = [text for kind, text in _LIMITED.items() if kind in limits]
+    if len(clusters) < 2 or not kinds:
+        return ""
+    named = [name for one in clusters for name in partitions_named(one)]
+    where = f"the partitions {listed(named)}" if 1 < len(named) <= _MOST_NAMED else f"{len(clusters)} clusters"
+    return f"the limits of {listed(kinds)} hold in each of {where} alone"
+
+
+#: The kinds of limits that can hold in several partitions together, and the most partitions that a sentence names.
+_LIMITED = {"user": "users", "group": "groups", "qos": "QOS"}
+_MOST_NAMED = 6
 
 
 def _notes(workload: Workload) -> tuple[dict[str, int], int]:

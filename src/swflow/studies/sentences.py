@@ -12,7 +12,7 @@ from swflow.phrases import Percent, listed, share_of, unit_of
 from swflow.scheduling.options import Unchecked
 from swflow.scheduling.scheduler import LOG
 from swflow.studies.answer import TITLES, Question
-from swflow.studies.caveats import is_supported, limits_each_cluster
+from swflow.studies.caveats import is_supported, limits_apart
 from swflow.studies.hardware import changed_nodes, partitions_named
 from swflow.studies.variants import Change, Variant
 from swflow.studies.whatif import Row
@@ -64,8 +64,9 @@ def variant_in_words(question: Question, variant: Variant) -> str:
         said += [f"{_capital(listed(others))}."] if others else []
     more = (achieved_in_words(question, variant), _rare(question, variant, main), _left_alone(question, variant))
     said += [text for text in more if text]
-    if limits_each_cluster(variant.options) and variant.options.get("limits") != question.base.options.get("limits"):
-        said.append("The limits of users, groups and QOS hold in each partition alone; together, they would bind more.")
+    apart = limits_apart(variant.options)
+    if apart and variant.options.get("limits") != question.base.options.get("limits"):
+        said.append(f"{_capital(apart)}; together, they would bind more.")
     by_base = question.site.dropped_by(question.base.options)
     dropped = [one for one in question.site.dropped_by(variant.options) if one not in by_base]
     if dropped and variant.scheduler != question.base.scheduler:

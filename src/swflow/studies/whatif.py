@@ -12,10 +12,11 @@ from swflow.analysis.intervals import difference_of
 from swflow.analysis.multiple_testing import corrected, holm
 from swflow.analysis.resampling import Resampled, by_weeks, statistic
 from swflow.analysis.verdicts import without_saturated_winner
-from swflow.errors import SwflowError, UnsupportedError, suggest
+from swflow.errors import SwflowError, UnsupportedError
 from swflow.jobs.table import Workload, sort_jobs
 from swflow.scheduling.eligibility import require_supported
 from swflow.scheduling.scheduler import LOG, Scheduler
+from swflow.studies.group_waits import GROUP_COLUMNS, RECORDED, Waits, compared, groups_of, waits_of
 from swflow.studies.hardware import fitting, hardware_of, resources_of
 from swflow.studies.kept_runs import kept_run
 from swflow.studies.runs import Run, run
@@ -68,21 +69,6 @@ _TYPES = {str: pl.String, int: pl.Int64, float: pl.Float64, float | None: pl.Flo
 
 #: The columns of `Answer.table`.
 COLUMNS: dict[str, type[pl.DataType]] = {name: _TYPES[kind] for name, kind in Row.__annotations__.items()}
-
-#: The columns of `Answer.groups`: the mean wait of the jobs of one partition, user, …, seconds.
-GROUP_COLUMNS: dict[str, type[pl.DataType]] = {
-    "variant": pl.String, "by": pl.String, "name": pl.String, "jobs": pl.Int64, "value": pl.Float64,
-    "base": pl.Float64,
-}  # fmt: skip
-
-#: What jobs can be grouped by, and the column of the job table; a class is the size and the length of a job.
-GROUPS: dict[str, str] = {
-    "partition": "partition_id", "user": "user_id", "group": "group_id", "qos": "queue_id", "class": "",
-}  # fmt: skip
-
-#: A job is narrow up to this number of processors and short up to this run time, seconds (Srinivasan, Kettimuthu,
-#: Subramani & Sadayappan, "Characterization of backfilling strategies for parallel job scheduling", ICPP 2002).
-NARROW, SHORT = 8, 3600.0
 
 
 @dataclass(frozen=True)
@@ -191,7 +177,7 @@ def ask(
         resources = " or needs more of another resource" * any(len(rules) > 1 for rules in fits)
         raise SwflowError(f"whatif: {workload.name}: every job is wider than {smallest:,} processors{resources}")
     whole, workload = workload, replace(workload, jobs=with_known_predecessors(jobs)[0])
-    grouped = _groups(workload, by)
+    grouped = groups_of(workload, by)
     base: _Result | None = None
     rows: list[Row] = []
     uneven: list[tuple[str, str]] = []
@@ -213,8 +199,8 @@ def ask(
             trust = Trust.RECORD if variant.options.get("order") == LOG else trust_of(likeness, parts)
             if recorded is not None:
                 of_record = recorded.metrics
-                groups.append(_compared(RECORDED, _Result.waits_of(recorded.outcomes, grouped), base.groups))
-        groups.append(_compared(variant.name, found.groups, base.groups))
+                groups.append(compared(RECORDED, waits_of(recorded.outcomes, grouped), base.groups))
+        groups.append(compared(variant.name, found.groups, base.groups))
         waiting[variant.name] = _waiting(found.weekly, base.weekly)
         fixed = {
             "resources": ",".join(f"{name}={count}" for name, count in resources_of(options, machine).items()),
@@ -258,17 +244,13 @@ def _correct(rows: Sequence[Row]) -> None:
             row["verdict_holm"] = corrected(row["verdict"], p)
 
 
-#: The name of the recorded schedule in `Answer.groups`.
-RECORDED = "recorded"
-
-
 @dataclass(frozen=True)
 class _Result:
-    """The statistics of a variant's run, and for each group of jobs its number of jobs and their mean wait."""
+    """The statistics of a variant's run, and of the waits of each group of jobs."""
 
     weekly: pl.DataFrame
     statistics: dict[str, Resampled]
-    groups: pl.DataFrame
+    groups: Mapping[tuple[str, str], Waits]
     saturated: float | None
 
     @classmethod
@@ -280,13 +262,7 @@ class _Result:
         weekly = result.outcomes.drop("submit_time").join(recorded, on="job_id", how="left", maintain_order="left")
         weeks = by_weeks(weekly)
         statistics = {measure: statistic(weeks, measure) for measure in MEASURES}
-        return cls(weekly, statistics, cls.waits_of(weekly, grouped), result.metrics.get("saturated"))
-
-    @staticmethod
-    def waits_of(outcomes: pl.DataFrame, grouped: pl.DataFrame) -> pl.DataFrame:
-        """Return the number of jobs and the mean wait of each group, in the order of the groups."""
-        waits = grouped.join(outcomes.select("job_id", "wait_time"), on="job_id", how="inner", maintain_order="left")
-        return waits.group_by("by", "name", maintain_order=True).agg(jobs=pl.len(), value=pl.col("wait_time").mean())
+        return cls(weekly, statistics, waits_of(weekly, grouped), result.metrics.get("saturated"))
 
 
 def _recorded(workload: Workload, base: Variant) -> Run | None:
@@ -317,35 +293,6 @@ def _likeness(
         recorded = run(changed, Scheduler.of(LOG, {"order": LOG})).outcomes
     parts = parts_of(changed.jobs, changed.header.names, recorded, simulated)
     return fidelity(recorded, simulated, changed.machine.processors), parts
-
-
-def _groups(workload: Workload, by: Sequence[str]) -> pl.DataFrame:
-    """Return the groups of each job: ``job_id``, ``by`` and ``name``, by the size of the groups."""
-    jobs = workload.jobs
-    parts = [pl.DataFrame(schema={"job_id": pl.Int64, "by": pl.String, "name": pl.String})]
-    for kind in dict.fromkeys(by):
-        if kind not in GROUPS:
-            raise SwflowError(f"--by: unknown group {kind!r}{suggest(kind, GROUPS)}")
-        if kind == "class":
-            width = pl.when(pl.col("processors") <= NARROW).then(pl.lit("narrow")).otherwise(pl.lit("wide"))
-            length = pl.when(pl.col("run_time") <= SHORT).then(pl.lit("short")).otherwise(pl.lit("long"))
-            name = pl.concat_str(width, length, separator=", ")
-        elif GROUPS[kind] in jobs.columns:
-            names = workload.header.names_of(GROUPS[kind])
-            name = pl.col(GROUPS[kind]).replace_strict(
-                names, default=pl.col(GROUPS[kind]).cast(pl.String), return_dtype=pl.String
-            )
-        else:
-            continue
-        found = jobs.select("job_id", by=pl.lit(kind), name=name).filter(pl.col("name").is_not_null())
-        parts.append(found.sort([pl.len().over("name"), "name"], descending=[True, False], maintain_order=True))
-    return pl.concat(parts)
-
-
-def _compared(variant: str, found: pl.DataFrame, base: pl.DataFrame) -> pl.DataFrame:
-    """Return the groups of a variant with the values of the base, in the columns of `GROUP_COLUMNS`."""
-    both = found.join(base.select("by", "name", base="value"), on=["by", "name"], how="left", maintain_order="left")
-    return both.select(pl.lit(variant).alias("variant"), *list(GROUP_COLUMNS)[1:])
 
 
 def _waiting(found: pl.DataFrame, base: pl.DataFrame) -> Waiting:

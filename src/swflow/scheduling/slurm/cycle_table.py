@@ -5,7 +5,7 @@ import numpy as np
 from swflow.scheduling.machine.allocation import EMPTY, assign, is_within, remove
 from swflow.scheduling.slurm.fitting import needs_as_much
 from swflow.scheduling.slurm.node_state import KEPT, NodeState, keep, most_usable
-from swflow.scheduling.slurm.operations import find_occupied
+from swflow.scheduling.slurm.operations import find_occupied, preempts_no_more
 from swflow.scheduling.slurm.state import SlurmState
 from swflow.scheduling.slurm.timetable import slot_start
 
@@ -146,15 +146,24 @@ def find_usable(machine: NodeState, own: np.ndarray, slot: int, end: float, need
 # -- failures
 
 
-def is_noted(state: SlurmState, slot: int, item: int, end: float, later: float) -> bool:
+def has_failed(state: SlurmState, slot: int, item: int, end: float, later: float) -> bool:
     """Return whether a job cannot start from a slot on until a time, by the failures that are noted."""
     machine, width = state.machine, state.jobs[item].processors
     for k in range(min(machine.cycle.slots[slot].failures, KEPT)):
         one = machine.cycle.failures[slot, k]
         is_smaller = width >= one.processors and end >= one.end and machine.allowed[item] == one.allowed
-        if is_smaller and later <= one.until and needs_as_much(state, item, one.job):
+        is_smaller = is_smaller and later <= one.until and needs_as_much(state, item, one.job)
+        if is_smaller and preempts_no_more(machine, item, one.job):
             return True
     return False
+
+
+def forget_failures(machine: NodeState) -> None:
+    """Forget all failures and bounds of a cycle, because jobs are preempted."""
+    for slot in range(machine.head[0].slots):
+        machine.cycle.slots[slot].failures = 0
+    machine.cycle.stale[:] = True
+    machine.cycle.bounded[:] = -1
 
 
 def note_failure(machine: NodeState, slot: int, item: int, width: int, end: float, until: float) -> None:

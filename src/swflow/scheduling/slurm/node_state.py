@@ -8,7 +8,7 @@ import numpy as np
 from swflow.compiled.kernel import record
 from swflow.scheduling.machine.allocation import EMPTY, ONE, lowest, ones
 from swflow.scheduling.slurm.nodes import Nodes
-from swflow.scheduling.slurm.preempted import Preempted
+from swflow.scheduling.slurm.preempted import Preempted, classes_that_preempt
 from swflow.scheduling.state.items import Items
 
 #: Some processors of a node that a running job has, or will have, and the ``next`` part of the same job, -1 for none.
@@ -94,8 +94,9 @@ class NodeState(NamedTuple):
     allowed: np.ndarray  # the set of each job
     windows: np.ndarray  # the windows in which nodes are unavailable
     away: np.ndarray  # the sets of these nodes
-    kind: np.ndarray  # the kind of each job: those of a set that need about as many units for a processor
+    kind: np.ndarray  # the kind of each job: those of a set and class that need about as many units for a processor
     allowed_of: np.ndarray  # the set of each kind
+    class_of: np.ndarray  # the class of each kind of jobs that may preempt others; -1 for other kinds
     rates: np.ndarray  # (kinds, resources): at most the units for a processor
     requested: np.ndarray  # the nodes that each job needs at least
     share: np.ndarray  # the processors of each job on each of several requested nodes, 0 if they may differ
@@ -116,19 +117,19 @@ _KINDS = 64
 
 
 def _kinds(
-    allowed: np.ndarray, demands: np.ndarray, processors: np.ndarray
+    allowed: np.ndarray, classes: np.ndarray, demands: np.ndarray, processors: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the set of each kind of jobs, the kind of each job, and the least units for a processor of each."""
+    """Return the set and class of each kind of jobs, the kind of each job, and the least units for a processor."""
     with np.errstate(divide="ignore"):
         octave = np.log2(demands / processors.reshape(-1, 1))
     for parts in (8, 4, 2, 1):  # in which an octave is divided
-        levels = np.column_stack([allowed, np.floor(parts * octave)])
+        levels = np.column_stack([allowed, classes, np.floor(parts * octave)])
         kinds, kind = np.unique(levels, axis=0, return_inverse=True)
         if len(kinds) <= _KINDS:
-            rates = np.exp2(kinds[:, 1:] / parts) * (1 - 1e-9)  # safe from rounding
-            return kinds[:, 0].astype(np.int64), kind.reshape(-1), np.ascontiguousarray(rates)
-    kinds, kind = np.unique(allowed, return_inverse=True)
-    return kinds, kind, np.zeros((len(kinds), demands.shape[1]))
+            rates = np.exp2(kinds[:, 2:] / parts) * (1 - 1e-9)  # safe from rounding
+            return kinds[:, :2].astype(np.int64), kind.reshape(-1), np.ascontiguousarray(rates)
+    kinds, kind = np.unique(np.column_stack([allowed, classes]), axis=0, return_inverse=True)
+    return kinds, kind.reshape(-1), np.zeros((len(kinds), demands.shape[1]))
 
 
 def _sets(rows: np.ndarray) -> np.ndarray:
@@ -151,7 +152,7 @@ def new_node_state(
     sets, first, alike = np.unique(both, axis=0, return_index=True, return_inverse=True)
     sets, alike = np.ascontiguousarray(sets[:, :words]), alike.reshape(-1)
     demands = items.demands.reshape(jobs, nodes.units.shape[1])
-    kinds, kind, rates = _kinds(alike[nodes.allowed], demands, items.processors)
+    kinds, kind, rates = _kinds(alike[nodes.allowed], classes_that_preempt(preempted, jobs), demands, items.processors)
     parts = np.zeros(min(processors, count * max(jobs, 1)) + 1, PART)
     parts["next"] = np.arange(1, parts.size + 1)
     slots, head = min(most_slots, 2 * jobs + 1) + 1, np.zeros(1, HEAD)
@@ -169,7 +170,8 @@ def new_node_state(
         windows=np.array([tuple(np.floor(window[:2])) for window in windows], WINDOW),
         away=_sets(nodes.away),
         kind=kind,
-        allowed_of=kinds,
+        allowed_of=kinds[:, 0].copy(),
+        class_of=kinds[:, 1].copy(),
         rates=rates,
         requested=nodes.requested,
         share=nodes.share,

@@ -10,7 +10,7 @@ from swflow.scheduling.slurm import operations
 from swflow.scheduling.slurm.accounts import forget_tests, may_test
 from swflow.scheduling.slurm.cycle_table import (
     find_usable,
-    is_noted,
+    has_failed,
     is_unreserved,
     next_gain,
     note_failure,
@@ -21,11 +21,12 @@ from swflow.scheduling.slurm.cycle_table import (
 from swflow.scheduling.slurm.fitting import all_for, free_for, free_for_kind
 from swflow.scheduling.slurm.node_state import NodeState, in_both, keep, most_usable, total
 from swflow.scheduling.slurm.operations import (
-    has_failed,
     leave_out,
+    lend,
     make_room,
     may_preempt,
     start_or_reserve,
+    take_back,
     would_start,
 )
 from swflow.scheduling.slurm.placement import NODES, choose_free_nodes, choose_nodes_then
@@ -270,13 +271,12 @@ def _has_hope(state: SlurmState, now: float, clock: float, tests: int) -> bool:
     while True:
         while head.hopeful < head.taken:
             item = planned[head.hopeful]
-            may_start = may_preempt(state) or _may_start(state, item, clock)
-            if may_start and not (options.limits and at_limit(state.usage, item, 0)):
+            if _may_start(state, item, clock) and not (options.limits and at_limit(state.usage, item, 0)):
                 return head.hopeful == head.reached or _is_within_reach(state, tests)
             head.hopeful += 1
-        may_any = may_preempt(state)
+        may_any = False
         for kind in range(state.machine.cycle.bounded.size):
-            if may_any or _bound_starts(state, kind, clock):
+            if _bound_starts(state, kind, clock):
                 may_any = True
                 break
         item = next_job(state, now) if may_any else -1
@@ -340,6 +340,7 @@ def _bound_starts(state: SlurmState, kind: int, clock: float) -> bool:
     if not machine.cycle.stale[kind]:
         return machine.cycle.bounded[kind] > 0
     slots, slot, size = machine.cycle.slots, 0, 0
+    lend(state, kind, clock)
     assign(machine.search.usable, machine.members[machine.allowed_of[kind]])
     keep(machine.search.usable, machine.idle)
     free = free_for_kind(machine, kind, machine.search.usable)
@@ -358,6 +359,7 @@ def _bound_starts(state: SlurmState, kind: int, clock: float) -> bool:
         slot = slots[slot].next
         if slot == 0:
             break
+    take_back(state)
     machine.cycle.bounded[kind], machine.cycle.stale[kind] = size, False
     return size > 0
 
@@ -367,5 +369,4 @@ ON_NODES: dict[Any, Any] = NODES | {
     operations.start_jobs: _start_jobs,
     operations.plan_cycle: _plan_cycle,
     operations.start_or_reserve: _start_or_reserve,
-    operations.has_failed: is_noted,
 }

@@ -53,11 +53,6 @@ def start_or_reserve(state: Any, item: int, now: float, clock: float, start: flo
     return 0
 
 
-def has_failed(state: Any, slot: int, item: int, end: float, later: float) -> bool:
-    """Return whether a job is known not to start from a slot on until a time."""
-    return False
-
-
 def find_occupied(machine: Any, until: float) -> None:
     """Find the nodes that have no free processors until a time."""
 
@@ -76,6 +71,19 @@ def leave_out(state: Any, now: float) -> None:
 
 def make_room(state: Any, item: int, now: float) -> None:
     """Preempt jobs for a job that does not fit; all open nodes of its partition are usable then."""
+
+
+def preempts_no_more(machine: Any, item: int, other: int) -> bool:
+    """Return whether a job may preempt no jobs but those that another one may preempt."""
+    return True
+
+
+def lend(state: Any, kind: int, clock: float) -> None:
+    """Add what the jobs that a kind of jobs may preempt occupy to what is free."""
+
+
+def take_back(state: Any) -> None:
+    """Subtract what `lend` added."""
 
 
 def is_gone(machine: Any, job: int) -> bool:

@@ -29,6 +29,7 @@ class Preempted(NamedTuple):
     head: np.ndarray
     kind: np.ndarray  # the class of each job
     may: np.ndarray  # the fields of `Preempting`
+    is_prey: np.ndarray  # whether jobs of any class may preempt those of each class
     worth: np.ndarray
     level: np.ndarray
     requeues: np.ndarray
@@ -47,6 +48,13 @@ class Preempted(NamedTuple):
     kept: np.ndarray  # scratch: the set of nodes that a job would have reserved
 
 
+def classes_that_preempt(preempted: Preempted, jobs: int) -> np.ndarray:
+    """Return the class of each job that may preempt others; -1 for other jobs."""
+    if preempted.kind.size == 0:
+        return np.full(jobs, -1)
+    return np.where(preempted.level[preempted.kind] > 0, preempted.kind, -1)
+
+
 def new_preempted(given: Preempting | None, jobs: int, nodes: int, release_delay: float) -> Preempted:
     """Return the state before the first event; without preemption, most arrays are empty."""
     if given is None:
@@ -59,6 +67,7 @@ def new_preempted(given: Preempting | None, jobs: int, nodes: int, release_delay
         head=head,
         kind=given.kind,
         may=given.may,
+        is_prey=np.asarray(given.may.any(axis=0)),
         worth=given.worth,
         level=given.level,
         requeues=given.requeues,

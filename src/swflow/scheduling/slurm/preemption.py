@@ -7,10 +7,12 @@ import numpy as np
 
 from swflow.scheduling.machine.allocation import EMPTY, ONE, assign, clear, fill, remove
 from swflow.scheduling.slurm import operations
+from swflow.scheduling.slurm.cycle_table import forget_failures
 from swflow.scheduling.slurm.fitting import free_for, units_of_part
-from swflow.scheduling.slurm.node_state import NodeState, in_both, keep
+from swflow.scheduling.slurm.node_state import NodeState, in_both, keep, total
 from swflow.scheduling.slurm.on_nodes import ON_NODES, TESTED, find_own, reserve_picked
 from swflow.scheduling.slurm.placement import choose_free_nodes, choose_nodes_then, planned_start
+from swflow.scheduling.slurm.search import drop_sorted, insert_sorted
 from swflow.scheduling.slurm.state import SlurmState
 from swflow.scheduling.state.changes import arrive, begin, complete
 from swflow.scheduling.state.heap import change, pop, push
@@ -47,25 +49,23 @@ def _next_level(state: SlurmState) -> bool:
 # -- the jobs that may be preempted
 
 
-def _find_candidates(state: SlurmState, item: int, now: float) -> None:
-    """Find the running jobs on nodes of a job's partition that it may preempt, in their order."""
+def _find_candidates(state: SlurmState, kind: int, allowed: int, now: float) -> None:
+    """Find the running jobs on nodes of a set's partition that jobs of a class may preempt, in their order."""
     machine, preempted = state.machine, state.machine.preempted
-    head, nodes = preempted.head[0], machine.partition[machine.allowed[item]]
+    head, nodes = preempted.head[0], machine.partition[allowed]
     head.candidates = 0
-    if not _may_preempt(state):
+    if preempted.level[kind] == 0:
         return
-    is_same = head.kind == preempted.kind[item] and head.nodes == nodes and head.version == machine.head[0].version
+    is_same = head.kind == kind and head.nodes == nodes and head.version == machine.head[0].version
     if not is_same or head.listed_at != now:
-        _list_candidates(state, item, now)
-        head.kind, head.nodes, head.version, head.listed_at = preempted.kind[item], nodes, machine.head[0].version, now
+        _list_candidates(state, preempted.may[kind], machine.members[nodes], now)
+        head.kind, head.nodes, head.version, head.listed_at = kind, nodes, machine.head[0].version, now
     head.candidates = head.listed
 
 
-def _list_candidates(state: SlurmState, item: int, now: float) -> None:
-    """List the running jobs on nodes of a job's partition that it may preempt, in their order."""
+def _list_candidates(state: SlurmState, may: np.ndarray, members: np.ndarray, now: float) -> None:
+    """List the running jobs of some classes that have nodes of a set, in the order in which they are preempted."""
     machine, preempted = state.machine, state.machine.preempted
-    members = machine.members[machine.partition[machine.allowed[item]]]
-    may = preempted.may[preempted.kind[item]]
     found, size = preempted.candidates, 0
     for place in range(machine.head[0].running):
         job, part = machine.ends[place].job, machine.ends[place].part
@@ -147,11 +147,13 @@ def _choose_victims(state: SlurmState, item: int) -> int:
     for turn in range(min(size, _ORDERS)):
         if turn > 0:
             _reorder(machine, taken)
-        taken = 0
-        while taken < size and free_for(state, item) < width:
+        taken, free = 0, total(machine.free, machine.search.usable, machine.idle)
+        fits = free >= width and free_for(state, item) >= width
+        while taken < size and not fits:
+            free += _usable_of(machine, taken)
             _add_free(state, taken, 1)
             taken += 1
-        fits = free_for(state, item) >= width
+            fits = free >= width and free_for(state, item) >= width
         if fits:
             choose_free_nodes(state, item)
         for place in range(taken):
@@ -159,6 +161,17 @@ def _choose_victims(state: SlurmState, item: int) -> int:
         if not fits:
             return 0
     return taken
+
+
+def _usable_of(machine: NodeState, place: int) -> int:
+    """Return the processors that a candidate has on usable nodes."""
+    found, part = 0, machine.preempted.candidates[place].part
+    while part >= 0:
+        node = machine.parts[part].node
+        if machine.search.usable[node >> 6] & (ONE << np.uint64(node & 63)) != EMPTY:
+            found += machine.parts[part].processors
+        part = machine.parts[part].next
+    return found
 
 
 def _reorder(machine: NodeState, taken: int) -> None:
@@ -190,14 +203,17 @@ def _copy(found: np.ndarray, source: int, target: int) -> None:
 def _preempt(state: SlurmState, item: int, now: float) -> None:
     """Preempt the candidates on nodes that suffice for a job, unless jobs were preempted for it a short time ago."""
     machine, preempted, clock = state.machine, state.machine.preempted, float(math.floor(now))
+    if clock < preempted.again[item]:
+        return
     taken = _choose_victims(state, item)
-    if taken == 0 or clock < preempted.again[item]:
+    if taken == 0:
         return
     preempted.again[item] = clock + _PAUSE
     for place in range(taken):
         one = preempted.candidates[place]
         if _overlap(machine, one.part, machine.picked) > 0:
             _stop(state, one.job, one.part, now)
+    forget_failures(machine)
 
 
 def _stop(state: SlurmState, job: int, part: int, now: float) -> None:
@@ -242,19 +258,40 @@ def _leave_out(state: SlurmState, now: float) -> None:
 
 def _make_room(state: SlurmState, item: int, now: float) -> None:
     machine = state.machine
-    _find_candidates(state, item, now)
+    _find_candidates(state, machine.preempted.kind[item], machine.allowed[item], now)
     _preempt(state, item, now)
     find_own(state, item, float(math.floor(now)), machine.search.usable)
     keep(machine.search.usable, machine.members[machine.allowed[item]])
     keep(machine.search.usable, machine.search.open)
 
 
-def _has_failed(state: SlurmState, slot: int, item: int, end: float, later: float) -> bool:
-    return False
+def _preempts_no_more(machine: NodeState, item: int, other: int) -> bool:
+    preempted = machine.preempted
+    return preempted.kind[item] == preempted.kind[other] or preempted.level[preempted.kind[item]] == 0
 
 
-def _find_none(machine: NodeState, until: float) -> None:
-    pass
+def _find_occupied(machine: NodeState, until: float) -> None:
+    assign(machine.cycle.occupied, machine.members[machine.search.closed.size - 1])
+    remove(machine.cycle.occupied, machine.idle)
+    for place in range(machine.head[0].running):
+        end = machine.ends[place]
+        part = end.part
+        if end.time <= until or machine.preempted.is_prey[machine.preempted.kind[end.job]]:
+            while part >= 0:
+                clear(machine.cycle.occupied, machine.parts[part].node, machine.parts[part].node)
+                part = machine.parts[part].next
+
+
+def _lend(state: SlurmState, kind: int, clock: float) -> None:
+    machine = state.machine
+    machine.preempted.head[0].candidates = 0
+    if machine.class_of[kind] >= 0:
+        _find_candidates(state, machine.class_of[kind], machine.allowed_of[kind], clock)
+        _add_all(state, 1)
+
+
+def _take_back(state: SlurmState) -> None:
+    _add_all(state, -1)
 
 
 def _is_gone(machine: NodeState, job: int) -> bool:
@@ -271,7 +308,7 @@ def _would_start(state: SlurmState, item: int, clock: float, until: float) -> tu
     machine, preempted = state.machine, state.machine.preempted
     preempted.head[0].candidates = 0
     if free_for(state, item) < state.jobs[item].processors:
-        _find_candidates(state, item, clock)
+        _find_candidates(state, preempted.kind[item], machine.allowed[item], clock)
         _plan_without_candidates(machine)
     _add_all(state, 1)
     start, free = planned_start(state, item, clock, until)
@@ -352,7 +389,9 @@ def _come_back(state: SlurmState, now: float) -> None:
                     usage.line[left] = usage.line[place]
                     left += 1
             usage.periods[0], usage.over[item] = left, False
+        drop_sorted(state, item)
         arrive(state, item)
+        insert_sorted(state, item, now)
         state.own.timetable[0].settled = 0
 
 
@@ -364,9 +403,11 @@ PREEMPTIVE: dict[Any, Any] = ON_NODES | {
     operations.may_preempt: _may_preempt,
     operations.leave_out: _leave_out,
     operations.make_room: _make_room,
-    operations.has_failed: _has_failed,
+    operations.preempts_no_more: _preempts_no_more,
+    operations.lend: _lend,
+    operations.take_back: _take_back,
     operations.start_or_reserve: _start_or_reserve,
-    operations.find_occupied: _find_none,
+    operations.find_occupied: _find_occupied,
     operations.is_gone: _is_gone,
     operations.would_start: _would_start,
     operations.next_change: _next_change,

@@ -72,11 +72,12 @@ def _next_sorted(state: SlurmState, now: float) -> int:
     """
     Return the next job of a queue that is kept sorted, -1 if there is none.
 
-    It is kept sorted if its formula is computed at multiples of a period only. Jobs with the same owners are sorted
-    apart from others, so that no job of owners that are at a limit of running jobs is looked at, however many wait.
+    It is kept sorted if its formula is computed at multiples of a period only. Jobs with the same owners
+    and level are sorted apart from others, so that no job of owners that are at a limit of running jobs is looked at,
+    however many wait.
     """
     search, usage, line = state.search[0], state.usage, state.line
-    skips = state.own.timetable[0].skips if state.options[0].limits else 0
+    skips = state.options[0].limits and state.own.timetable[0].skips and not may_preempt(state)
     if search.lined_up < 0:
         for number in range(state.own.alike.size):
             _keep_sorted(state, number, now, skips)
@@ -110,12 +111,18 @@ def _line_up_next(state: SlurmState, number: int, size: int) -> int:
 
 
 def _keep_sorted(state: SlurmState, number: int, now: float, skips: int) -> None:
-    """Prepare to search a list, unless its owners are at a limit; sort it if its keys were computed anew."""
+    """
+    Prepare to search a list; sort it if its keys were computed anew.
+
+    It is left out if it has another level than is searched, or if its owners are at a limit.
+    """
     one, line = state.own.alike[number], state.own.sorted
     one.left = 0
     while one.size > 0 and not _is_queued(state, line[one.first + one.size - 1].job):
         one.size -= 1
-    if one.size == 0 or (skips and at_limit(state.usage, line[one.first].job, 0)):
+    if one.size == 0 or not is_at_level(state, line[one.first].job):
+        return
+    if skips and at_limit(state.usage, line[one.first].job, 0):
         return
     time = time_of_keys(state, now)
     if one.sorted_at != time:
@@ -142,6 +149,19 @@ def _insert(line: np.ndarray, first: int, size: int, key: float, item: int) -> N
         line[place].time, line[place].job = line[place - 1].time, line[place - 1].job
         place -= 1
     line[place].time, line[place].job = key, item
+
+
+def drop_sorted(state: SlurmState, item: int) -> None:
+    """Remove a job from its list, which may keep it since it started."""
+    if state.own.sorted.size == 0:
+        return
+    one, line = state.own.alike[state.own.alike_of[item]], state.own.sorted
+    left = one.first
+    for place in range(one.first, one.first + one.size):
+        if line[place].job != item:
+            line[left].time, line[left].job = line[place].time, line[place].job
+            left += 1
+    one.size = left - one.first
 
 
 def insert_sorted(state: SlurmState, item: int, now: float) -> None:

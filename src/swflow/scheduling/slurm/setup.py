@@ -68,9 +68,11 @@ def _own(problem: Problem, machine: Machine, state: State, tests: int) -> Own:
     timetable["tests"], timetable["due"], timetable["cycle"], timetable["last_pass"] = NO_JOB, np.inf, np.inf, -np.inf
     steps = _MOST_GROUPS + 2 * (tests + len(machine.windows)) + 2 if problem.nodes is None else 0
     has_periods = bool(state.usage.counting["calc_period"][0] > 0)
-    is_sorted = bool(machine.order.formula) and has_periods and problem.preempting is None
-    rows = state.usage.rows
-    alike, alike_of = _alike(rows if len(rows) else np.zeros((count, 1)), is_sorted)
+    is_sorted = bool(machine.order.formula) and has_periods
+    rows = state.usage.rows if len(state.usage.rows) else np.zeros((count, 1), np.int64)
+    if problem.preempting is not None:
+        rows = np.column_stack([rows, problem.preempting.level[problem.preempting.kind]])
+    alike, alike_of = _alike(rows, is_sorted)
     return Own(
         parameters,
         timetable,
@@ -84,7 +86,7 @@ def _own(problem: Problem, machine: Machine, state: State, tests: int) -> Own:
 
 
 def _alike(rows: np.ndarray, is_sorted: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return empty lists of queued jobs with the same owners, and the list of each job; none unless they are sorted."""
+    """Return empty lists of queued jobs with the same owners and level, and each job's list; none unless sorted."""
     found, lists, sizes = np.unique(rows if is_sorted else rows[:0], axis=0, return_inverse=True, return_counts=True)
     alike = np.zeros(len(found), ALIKE)
     alike["first"], alike["sorted_at"] = np.cumsum(sizes) - sizes, np.nan
