@@ -23,7 +23,7 @@ _CAPTION = (
 )
 
 #: The measures, their axes, and whether they are times.
-_MEASURES = (("wait", "mean wait", True), ("slowdown", "mean bounded slowdown", False))
+_MEASURES = {"wait_time": ("wait", "mean wait", True), "bounded_slowdown": ("slowdown", "mean bounded slowdown", False)}
 
 
 class _Point(NamedTuple):
@@ -61,7 +61,7 @@ def draw_load_curve(request: Request) -> Spec:
     styles = dict(zip(lines, run_styles([sources[name] for name in lines]), strict=True))
     data = FigureData()
     named = data.add([_row(name, point) for name, line in lines.items() for point in line])
-    panels = [_panel(named, styles, *about) for about in _MEASURES]
+    panels = [_panel(named, styles, *_MEASURES[measure]) for measure in request.measures or _MEASURES]
     return finished_figure(
         data, [side_by_side(panels)], f"{request.title}: performance against the offered load", _CAPTION
     )
