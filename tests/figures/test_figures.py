@@ -299,7 +299,7 @@ def test_a_figure_of_a_study_has_the_options_of_the_command(database, tmp_path):
         ({"kind": "heatmap", "measure": ["slowdown", "bounded_slowdown"]}, "0: measure: 'bounded_slowdown'; expected"),
         (
             {"kind": "load-curve", "measure": "slowdown"},
-            "'slowdown'; expected of a load-curve one of wait_time, bounded",
+            "'slowdown'; expected one of wait_time, bounded",
         ),
     ],
     ids=str,

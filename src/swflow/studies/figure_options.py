@@ -38,9 +38,7 @@ def check_figure(kind: str, options: Mapping[str, Any], where: str) -> None:
     for name in [measures] if isinstance(measures, str) else measures:
         known = measures_of(kind)
         if name not in known:
-            raise SwflowError(
-                f"{where}measure: {name!r}; expected of a {kind} one of {', '.join(known)}{suggest(name, known)}"
-            )
+            raise SwflowError(f"{where}measure: {name!r}; expected one of {', '.join(known)}{suggest(name, known)}")
 
 
 def kind_of_figure(entry: str | Mapping[str, Any]) -> str:
