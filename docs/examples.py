@@ -4,8 +4,9 @@ Run the examples of the documentation, and compare or update their output.
 `python docs/examples.py [PAGE …]` runs the pages and updates the output in them. The tests only compare it.
 The examples of a page run from top to bottom in a folder that contains only the programs (`*.py`) of the page's folder.
 With `<!-- examples: project -->`, they run in the project of `swflow init`, after its workflow. With
-`<!-- examples: default -->`, they run beside the database of the default config. `<!-- not run: REASON -->` excludes
-the next block.
+`<!-- examples: default -->`, they run beside the database of the default config, and with `<!-- examples: clone -->`
+beside the benchmarks of a clone. `<!-- not run: REASON -->` excludes the next block; a reason that begins with a file
+of the repository states what runs it instead.
 
 Languages: `console` (commands after `$` and their output), `sh` (commands), `python`, and `sql` with the output in the
 following `text` block. `yaml` blocks with parts of a config are checked against the schema. A block with a title, such
@@ -71,7 +72,7 @@ def blocks(page: Path) -> list[Block]:
 
 
 def place_of(page: Path) -> str | None:
-    """Return where a page's examples run: ``project`` or ``default`` (see `PLACES`), or None for an empty folder."""
+    """Return where a page's examples run: one of `PLACES`, or None for an empty folder."""
     found = re.search(r"<!-- examples: (\w+) -->", page.read_text(encoding="utf-8"))
     return found[1] if found else None
 
@@ -94,8 +95,14 @@ def make_default(folder: Path) -> None:
     _make_runs(folder, config, "synthetic-128", logs["synthetic-128"])
 
 
+def make_clone(folder: Path) -> None:
+    """Link the benchmarks of a clone."""
+    folder.mkdir(parents=True)
+    (folder / "benchmarks").symlink_to(ROOT / "benchmarks")
+
+
 #: The folders in which examples of pages run, and the functions that build them.
-PLACES = {"project": make_project, "default": make_default}
+PLACES = {"project": make_project, "default": make_default, "clone": make_clone}
 
 
 def _make_runs(folder: Path, config: dict[str, Any], log: str, entry: dict[str, Any]) -> None:

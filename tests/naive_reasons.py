@@ -20,17 +20,32 @@ class Job:
     def runs_at(self, time: float) -> bool:
         return self.start <= time < self.start + self.run
 
+    @property
+    def minutes(self) -> int:
+        """The time limit, in whole minutes."""
+        return max(1, self.planned // 60)
+
+    def seconds_left(self, time: float) -> int:
+        """Return the seconds to the time limit, from a time or the start."""
+        return max(0, self.start + 60 * self.minutes - max(self.start, time))
+
 
 @dataclass
 class Machine:
-    """A machine: windows are from, until and processors; limits are running jobs and their processors, by account."""
+    """
+    A machine: windows are from, until and processors.
+
+    Limits are, by account, of running jobs, their processors and their processor-minutes, of which fewer are left at
+    the multiples of a period, or if that is 0, when jobs end.
+    """
 
     processors: int
     windows: tuple[tuple[float, float, int], ...] = ()
     numbered: bool = False
     contiguous: bool = False
     units: tuple[int, ...] = ()
-    limits: tuple[tuple[float, float], ...] = ()
+    limits: tuple[tuple[float, float, float], ...] = ()
+    period: float = 0
     cycles: bool = False
 
     def open_at(self, time: float) -> int:
@@ -44,8 +59,12 @@ def reason_at(job: Job, time: float, jobs: list[Job], machine: Machine) -> str:
     running = [other for other in jobs if other.runs_at(time)]
     for account in job.accounts:
         own = [other for other in running if account in other.accounts]
-        most_jobs, most_processors = machine.limits[account]
-        if len(own) + 1 > most_jobs or sum(one.processors for one in own) + job.processors > most_processors:
+        jobs_then, processors = len(own) + 1, sum(one.processors for one in own) + job.processors
+        passed = math.floor(time / machine.period) * machine.period if machine.period else -math.inf
+        left = sum(one.processors * one.seconds_left(passed) for one in own)
+        minutes = left // 60 + job.processors * job.minutes
+        found = zip((jobs_then, processors, minutes), machine.limits[account], strict=True)
+        if any(count > most for count, most in found):
             return "limit"
     if sum(one.processors for one in running) + job.processors > machine.processors:
         return "busy"
@@ -82,7 +101,10 @@ def divide(job: Job, jobs: list[Job], machine: Machine) -> dict[str, float]:
     events |= {int(time) for window in machine.windows for time in window[:2] if time < math.inf}
     latency = 0
     if machine.cycles and job.start > job.eligible and reason_at(job, job.start - 0.5, jobs, machine) == "order":
-        latency = job.start - max(time for time in events if time < job.start)
+        by_limit = (
+            time + 1 for time in range(job.eligible, job.start) if reason_at(job, time + 0.5, jobs, machine) == "limit"
+        )
+        latency = job.start - max(max(time for time in events if time < job.start), max(by_limit, default=-math.inf))
     return {
         "limit": found["limit"],
         "room": found["busy"] + found["drain"] + found["fragmentation"],

@@ -69,12 +69,24 @@ def test_missing_limits_are_those_of_the_scheduler() -> None:
     assert NO_LIMIT == UNLIMITED
 
 
-def test_limits_of_processor_minutes_are_stated() -> None:
-    some = workload([job(0, 60, 2, user_id=1), job(0, 60, 2, user_id=1)], 4)
-    scheduler = Scheduler(backfill="easy", limits={"user": {"processor_minutes": 3}})
-    found = wait_reasons(some, simulate(some, scheduler), scheduler)
-    assert "limit" in found.unknown
-    assert found.table["limit"].null_count() == 2
+@pytest.mark.parametrize(
+    ("most", "period", "expected"),
+    [
+        (16, None, {}),  # 4 processors have 2 minutes left, and 2 more would have 4
+        (15, None, {"limit": 100.0}),  # the first job counts until it ends
+        (12, 60, {"limit": 30.0}),  # 4 minutes are left after one
+        (12, 50, {"limit": 20.0, "order": 10.0}),  # but the scheduler makes a decision at events only
+    ],
+)
+def test_limits_of_processor_minutes(most: int, period: float | None, expected: dict[str, float]) -> None:
+    jobs = [
+        job(0, 130, 4, estimate=120, user_id=1),
+        job(30, 1, 2, estimate=240, user_id=1),
+        job(60, 1, 1, estimate=1, user_id=2),
+    ]
+    priority = {"order": "slurm-multifactor", "priority": {"age": 1, "calc_period": period}} if period else {}
+    limits = {"user": {"1": {"processor_minutes": most}}}
+    assert divided(workload(jobs, 99), limits=limits, backfill="easy", **priority)[2] == expected
 
 
 def test_drain_before_and_during_maintenance() -> None:
@@ -124,13 +136,17 @@ def test_schedule_of_another_workload_is_refused() -> None:
 
 def random_workload(rng: random.Random) -> tuple[Workload, Scheduler, dict[str, Any]]:
     """Draw a workload, a scheduler, and the machine of the twin."""
-    size, kind = rng.randint(2, 8), rng.choice(["plain", "windows", "numbered", "limits", "gpus", "clusters"])
+    size, kind = (
+        rng.randint(2, 8),
+        rng.choice(["plain", "windows", "numbered", "limits", "minutes", "gpus", "clusters"]),
+    )
     jobs, submit = [], 0
     for number in range(rng.randint(1, 14)):
         submit += rng.choice([0, 0, 1, 3, 7])
         run = rng.choice([0, 1, 4, 9, 20])
-        width = rng.randint(1, (size + 1) // 2 if kind in ("clusters", "limits") else size)
-        one = job(submit, run, width, user_id=rng.randint(1, 2), estimate=max(1, run + rng.choice([0, 0, 2, 15])))
+        width = rng.randint(1, (size + 1) // 2 if kind in ("clusters", "limits", "minutes") else size)
+        spare = rng.choice([60, 150, 250] if kind == "minutes" else [0, 0, 2, 15])
+        one = job(submit, run, width, user_id=rng.randint(1, 2), estimate=max(1, run + spare))
         one |= {"gpus": rng.choice([0, 1, 2])} if kind == "gpus" else {}
         if kind in ("plain", "limits"):
             one["depends_on"] = [rng.randint(1, number)] if number and rng.random() < 0.15 else None
@@ -150,7 +166,13 @@ def random_workload(rng: random.Random) -> tuple[Workload, Scheduler, dict[str, 
     if kind == "limits":
         most = (rng.randint(1, 3), rng.randint((size + 1) // 2, size))
         options["limits"] = {"user": {"jobs": most[0], "processors": most[1]}}
-        known["limits"] = (most, most)
+        known["limits"] = ((*most, math.inf),) * 2
+    if kind == "minutes":
+        minutes = rng.randint(4 * (size + 1) // 2, 8 * size)
+        options["limits"] = {"user": {"processor_minutes": minutes}}
+        known |= {"limits": ((math.inf, math.inf, minutes),) * 2, "period": rng.choice([0, 7, 20])}
+        if known["period"]:
+            options |= {"order": "slurm-multifactor", "priority": {"age": 1, "calc_period": known["period"]}}
     if kind == "clusters":
         options |= {"clusters": [{"processors": size}, {"processors": size}], "dispatch": "round-robin"}
     if kind == "gpus":

@@ -25,6 +25,7 @@ from swflow.files.query import query
 from swflow.files.tables import read_workload, write_workload
 from swflow.jobs.machine import Machine
 from swflow.jobs.randomness import generator
+from swflow.studies.figure_jobs import figure_files
 from swflow.studies.plan import plan_studies
 from swflow.studies.runs import simulate_all
 from swflow.workload.clean import clean
@@ -129,7 +130,8 @@ def test_replicates_are_one_point_of_a_load_curve_with_an_interval(tmp_path):
         write_workload(replace(intensify(some, factor, by="arrivals"), name=name), path)
         simulate_all(path, SCHEDULERS, tmp_path / "runs" / name)
     load(sorted((tmp_path / "runs").iterdir()), tmp_path / "d.duckdb")
-    spec = draw("load-curve", tmp_path / "d.duckdb", runs=[f"A+load-{n}/fcfs" for n in ("1@1", "1@2", "1@3", "2")])
+    runs = [f"A+load-{n}/fcfs" for n in ("1@1", "1@2", "1@3", "2")]
+    spec = draw("load-curve", tmp_path / "d.duckdb", runs=runs)
     assert errors_of(spec) == []
     (rows,) = spec["datasets"].values()
     first, second = rows
@@ -143,6 +145,9 @@ def test_replicates_are_one_point_of_a_load_curve_with_an_interval(tmp_path):
     assert first["wait_low"] == pytest.approx(max(mean - half, 1), rel=1e-4)
     assert first["wait_high"] == pytest.approx(max(mean + half, 1), rel=1e-4)
     assert "wait_low" not in second
+    one = draw("load-curve", tmp_path / "d.duckdb", runs=runs, measures=["bounded_slowdown"])
+    assert '"mean wait"' in json.dumps(spec)
+    assert '"mean wait"' not in json.dumps(one) and '"mean bounded slowdown"' in json.dumps(one)
 
 
 def test_a_load_curve_joins_the_workloads_of_one_family(tmp_path):
@@ -279,11 +284,46 @@ def test_a_figure_of_a_study_has_the_options_of_the_command(database, tmp_path):
     svg = (tmp_path / "s/A-small.svg").read_text()
     assert float(re.search(r'width="([0-9.]+)"', svg)[1]) / 96 * 25.4 == pytest.approx(90, abs=0.5)
     assert "performance against load" not in svg
+    assert (tmp_path / "s/A-small.pdf").read_bytes().startswith(b"%PDF")
+    assert [one for one in figure_files(planned) if one.endswith(".pdf")] == ["results/figures/s/A-small.pdf"]
     page = json.loads((tmp_path / "s/A-small.json").read_text())
     assert "--bins 20" in page["usermeta"]["command"] and "--measure slowdown" in page["usermeta"]["command"]
     twice = config | {"studies": {"s": study | {"figures": ["heatmap", {**one, "name": "heatmap"}]}}}
     with pytest.raises(SwflowError, match="two figures named 'heatmap'"):
         plan_studies(twice, ["A"])
+
+
+@pytest.mark.parametrize(
+    ("figure", "expected"),
+    [
+        ({"kind": "waits", "measure": "wait_time"}, "0: measure: not an option of waits; expected one of heatmap, dif"),
+        ({"kind": "load-curve", "bins": 20}, "0: bins: not an option of load-curve; expected one of heatmap"),
+        ({"kind": "heatmap", "measure": ["slowdown", "bounded_slowdown"]}, "0: measure: 'bounded_slowdown'; expected"),
+        (
+            {"kind": "load-curve", "measure": "slowdown"},
+            "'slowdown'; expected one of wait_time, bounded",
+        ),
+    ],
+    ids=str,
+)
+def test_options_that_a_figure_does_not_have_are_refused_before_the_runs(figure, expected):
+    study = {"logs": ["A"], "runs": [{"workloads": ["{log}"], "schedulers": ["easy"]}], "figures": [figure]}
+    with pytest.raises(SwflowError, match=f"studies: s: figures: .*{expected}"):
+        plan_studies({"steps": {}, "schedulers": {"easy": {}}, "studies": {"s": study}}, ["A"])
+
+
+def test_a_load_curve_of_a_study_has_all_replicates(tmp_path):
+    """It showed the first replicate only, without an interval."""
+    study = {"logs": ["A"], "seeds": 3, "runs": [{"workloads": ["{log}+like@{seed}+l"], "schedulers": ["easy"]}]}
+    steps = {"like": {"kind": "model"}, "l": {"kind": "intensify", "load": 0.5}}
+    config = {
+        "steps": steps,
+        "schedulers": {"easy": {}},
+        "studies": {"s": study | {"figures": ["load-curve", "waits"]}},
+    }
+    planned = plan_studies(config, ["A"]).figures
+    assert planned["s/A-load-curve"]["runs"] == [f"A+like@{seed}+l/easy" for seed in (1, 2, 3)]
+    assert planned["s/A-waits"]["runs"] == ["A+like@1+l/easy"]
 
 
 @pytest.mark.parametrize("scale", ["log", "linear"])

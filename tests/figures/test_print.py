@@ -9,7 +9,7 @@ from helpers.cli import call
 from helpers.runs import SCHEDULERS, write_workloads
 from swflow.database.load import load
 from swflow.figures import draw
-from swflow.figures.print import read_width
+from swflow.figures.print import Print, read_width
 from swflow.studies.runs import simulate_all
 
 
@@ -37,6 +37,21 @@ def test_every_format_has_the_width(database, tmp_path):
     assert "performance against load" not in svg
     (dots,) = struct.unpack(">L", (tmp_path / "x.png").read_bytes()[16:20])
     assert dots / 300 * 25.4 == pytest.approx(90, abs=0.5)
+
+
+def test_titles_are_broken_instead_of_cut_and_do_not_narrow_the_panels(database):
+    """Subtitles ended in an ellipsis, and the title was the widest part of the figure."""
+    options = {"runs": ["A/fcfs", "A/easy"], "measures": ["wait_time"]}
+    plain = draw("difference", database, **options)
+    narrow, untitled = (
+        draw("difference", database, how=Print(84, titled=titled), **options) for titled in (True, False)
+    )
+    panels = [figure["vconcat"][0]["hconcat"][0] for figure in (plain, narrow, untitled)]
+    assert panels[1]["width"] == panels[2]["width"] > 150
+    (title, broken), words = (panel["title"] for panel in panels[:2]), narrow["title"]["subtitle"]
+    assert " ".join(broken["subtitle"]) == " ".join(title["subtitle"])
+    assert len(broken["subtitle"]) > len(title["subtitle"])
+    assert len(words) > 1 and " ".join(words) == plain["title"]["subtitle"]
 
 
 def test_a_measure_is_one_row_and_a_font_takes_the_place_of_the_own(database, tmp_path):

@@ -21,10 +21,15 @@ def random_case(rng: random.Random) -> tuple[list[naive.Job], naive.Machine]:
         numbered=rng.random() < 0.4,
         units=tuple(rng.randint(0, 6) for _ in range(rng.choice([0, 0, 0, 1, 2]))),
         limits=tuple(
-            (rng.choice([math.inf, 1, 2]), rng.choice([math.inf, rng.randint(1, 9)]))
+            (
+                rng.choice([math.inf, 1, 2]),
+                rng.choice([math.inf, rng.randint(1, 9)]),
+                rng.choice([math.inf, math.inf, rng.randint(1, 40)]),
+            )
             for _ in range(rng.choice([0, 0, 1, 3]))
         ),
         cycles=rng.random() < 0.5,
+        period=rng.choice([0, 1, 5, 20]),
     )
     machine.contiguous = machine.numbered and rng.random() < 0.7
     if machine.contiguous and rng.random() < 0.5:
@@ -48,7 +53,7 @@ def random_job(rng: random.Random, machine: naive.Machine) -> naive.Job:
         eligible,
         eligible + rng.choice([0, 1, rng.randint(0, 30)]),
         run,
-        rng.choice([run, run + rng.randint(1, 15), rng.randint(1, 20)]),
+        rng.choice([run, run + rng.randint(1, 15), rng.randint(1, 20), rng.randint(1, 200)]),
         width,
         places if machine.numbered else frozenset(),
         tuple(rng.choice([0, 0, rng.randint(1, 3)]) for _ in machine.units),
@@ -79,8 +84,8 @@ def waiting_of(jobs: list[naive.Job], machine: naive.Machine, scale: float = 1.0
         rows = np.full((len(jobs), len(machine.limits)), -1)
         for row, job in zip(rows, jobs, strict=True):
             row[: len(job.accounts)] = job.accounts
-        limits = [[NO_LIMIT if one == math.inf else one for one in pair] for pair in machine.limits]
-        more |= {"rows": rows, "most": np.array(limits)}
+        limits = [[NO_LIMIT if one == math.inf else one for one in most] for most in machine.limits]
+        more |= {"rows": rows, "most": np.array(limits), "period": float(machine.period)}
     if machine.units:
         more |= {"demands": np.array([job.demands for job in jobs]), "units": np.array(machine.units)}
     windows = [(begin * scale + shift, until * scale + shift, away) for begin, until, away in machine.windows]
@@ -97,6 +102,8 @@ def check(rng: random.Random) -> None:
     expected = [naive.divide(job, jobs, machine) for job in jobs]
     # Exact in binary, so that equal times stay equal.
     scale, shift = rng.choice([(1.0, 0.0), (1.0, -77.0), (0.125, 1e6), (3600.0, 0.0)])
+    if any(most[2] < math.inf for most in machine.limits):  # minutes and periods are those of one unit and origin
+        scale, shift = 1.0, rng.choice([0.0, -80.0, 1e6])
     waiting = waiting_of(jobs, machine, scale, shift)
     found = divide(waiting)
     for name in NAMES:

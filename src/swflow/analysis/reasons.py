@@ -11,9 +11,9 @@ from swflow.analysis.wait_parts import REASONS
 from swflow.errors import SwflowError, UnsupportedError
 from swflow.jobs.table import Workload
 from swflow.scheduling.prepare import prepare
-from swflow.scheduling.problem import Machine, Problem
+from swflow.scheduling.problem import Problem
 from swflow.scheduling.scheduler import LOG, Scheduler
-from swflow.scheduling.waits.divide import NO_LIMIT, Waiting, divide
+from swflow.scheduling.waits.divide import Waiting, divide
 
 #: The allocations for which processors have numbers, and the one whose jobs need consecutive ones.
 _NUMBERED = frozenset({"first-fit", "longest-idle", "first-contiguous"})
@@ -112,8 +112,6 @@ def _unknown(outcomes: pl.DataFrame, problem: Problem | None, simulated: bool) -
     found, policy = {}, problem.policy
     if not simulated and not any(machine.limits is not None for machine in problem.machines):
         found["limit"] = "the limits of the scheduler are not given"
-    if any(machine.limits is not None and (machine.limits[:, 2] < NO_LIMIT).any() for machine in problem.machines):
-        found["limit"] = "limits of processor-minutes are not computed after the fact"
     if problem.nodes is not None:
         found["fragmentation"] = "the nodes of jobs are not recorded"
     elif _needs_places(problem) and not _has_places(outcomes):
@@ -156,6 +154,7 @@ def _machines(
     whole = replace(
         whole, planned=_planned(problem, jobs, whole.processors), cycles=slurm or not simulated,
         demands=None if problem.jobs.demands is None else problem.jobs.demands[jobs], rows=_accounts(problem, jobs),
+        period=(problem.policy.priority or {}).get("calc_period", 0.0),
     )  # fmt: skip
     if _needs_places(problem) and _has_places(outcomes):
         offsets, ranges = _ranges(outcomes["places"])
@@ -223,7 +222,7 @@ def _parts(problem: Problem, outcomes: pl.DataFrame, jobs: np.ndarray) -> Iterat
         cluster = np.zeros(outcomes.height, np.int64)
     for index, machine in enumerate(problem.machines):
         yield np.flatnonzero(cluster == index), {
-            "machine": machine.processors, "windows": machine.windows, "most": _most(machine),
+            "machine": machine.processors, "windows": machine.windows, "most": machine.limits,
             "units": np.array(list(machine.resources.values()), np.int64),
         }  # fmt: skip
 
@@ -246,14 +245,9 @@ def _node_sets(problem: Problem, jobs: np.ndarray) -> Iterator[tuple[np.ndarray,
             for number, (begin, until, _) in enumerate(machine.windows)
         ]
         yield np.flatnonzero(np.isin(partition, list(names))), {
-            "machine": int(nodes.sizes[members].sum()), "windows": windows, "most": _most(machine),
+            "machine": int(nodes.sizes[members].sum()), "windows": windows, "most": machine.limits,
             "units": nodes.units[members].sum(axis=0),
         }  # fmt: skip
-
-
-def _most(machine: Machine) -> np.ndarray | None:
-    """Return the limits of running jobs and of their processors."""
-    return None if machine.limits is None else np.ascontiguousarray(machine.limits[:, :2])
 
 
 def _ranges(places: pl.Series) -> tuple[np.ndarray, np.ndarray]:

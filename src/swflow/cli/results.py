@@ -125,7 +125,8 @@ def figure(
     sweep: For sweep: the name of the sweep.
     study: For forest: a study of the config (default: all); repeatable.
     measure: Draw only this metric of a sweep (default: awrt and awwt), or this row of heatmaps and differences:
-        slowdown, response_time or wait_time, and of a forest also awrt, bounded_slowdown or p95_wait_time; repeatable.
+        slowdown, response_time or wait_time, and of a forest also awrt, bounded_slowdown or p95_wait_time; of a load
+        curve wait_time or bounded_slowdown; repeatable.
     bins: For heatmaps: the number of cells along the load, a divisor of 100 (default: 100); cells along the value get
         larger with them.
     scale: Scale of the value axis: log or linear (default: linear for sweeps, else log).
@@ -165,7 +166,7 @@ def figures(
     output: Annotated[Path, Option("--output", "-o")] = Path("results/figures"),
 ) -> None:
     """
-    Draw the figures of studies as PNG, SVG and JSON, in one process.
+    Draw the figures of studies as PNG, SVG and JSON, and those of a stated width as PDF, in one process.
 
     The workflow writes a plan for each of its groups of figures to results/plans.
 
@@ -178,9 +179,11 @@ def figures(
     output: Write the figures to this folder.
     """
     from swflow.figures import draw_files, read_plan
+    from swflow.studies.figure_options import is_printed
 
     for name, options in read_plan(plan, group).items():
-        draw_files(options, database, [output / f"{name}.{ending}" for ending in ("png", "svg")])
+        endings = ("png", "svg", "pdf") if is_printed(options) else ("png", "svg")
+        draw_files(options, database, [output / f"{name}.{ending}" for ending in endings])
         # The report has its own width and font.
         on_page = {key: value for key, value in options.items() if key != "how"}
         draw_files(on_page, database, [output / f"{name}.json"])

@@ -8,7 +8,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from swflow.analysis.heatmap import HEATMAP_MEASURES, LOAD_BINS
+from swflow.analysis.heatmap import LOAD_BINS
 from swflow.errors import SwflowError, suggest
 from swflow.figures.differences import draw_difference
 from swflow.figures.forest import draw_forest
@@ -35,6 +35,7 @@ from swflow.figures.workloads import (
 from swflow.files.atomic import atomic_path, check_output, read_json
 from swflow.files.query import connect
 from swflow.names import log_of
+from swflow.studies.figure_options import check_figure
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,6 @@ class Figure:
     # Function that returns the chart of a `swflow.figures.request.Request`, from queries of the database.
     draw: Callable[[Request], Spec]
     about: str  # a one-line description
-    options: tuple[str, ...] = ()  # the options that it supports besides those of all kinds
     most: int | None = None  # the largest number of runs; further runs are left out and counted in the caption
 
 
@@ -63,17 +63,13 @@ FIGURES: dict[str, Figure] = {
     "heatmap": Figure(
         draw_heatmap,
         "jobs per load and slowdown, response time and wait time, with contours, bubbles and means",
-        ("split", "scale", "measure", "bins"),
         MOST_COLUMNS,
     ),
-    "bubbles": Figure(draw_bubbles, "mean and median slowdown per tenth of the load", ("scale",), MOST_COLUMNS),
-    "difference": Figure(
-        draw_difference, "difference of the job distributions of two runs, at equal load", ("measure",)
-    ),
+    "bubbles": Figure(draw_bubbles, "mean and median slowdown per tenth of the load", MOST_COLUMNS),
+    "difference": Figure(draw_difference, "difference of the job distributions of two runs, at equal load"),
     RESERVATION_TABLE: Figure(
         draw_reservation_tables,
         "jobs on their processors, for runs with places, and the penalty of node sharing",
-        ("window",),
     ),
     "moldable": Figure(draw_moldable, "shapes of moldable jobs, compared with the stated distributions"),
     "marginals": Figure(draw_marginals, "the distribution functions of the run times and sizes of workloads"),
@@ -148,7 +144,8 @@ def draw(
     titles : mapping, optional
         Names of schedulers in the figure; default: those of the runs.
     measures : sequence of str
-        For heatmaps and differences: only the rows of these measures: slowdown, response_time, wait_time.
+        For heatmaps and differences: only the rows of these measures: slowdown, response_time, wait_time. For load
+        curves: wait_time or bounded_slowdown.
     bins : int
         For heatmaps: the number of cells along the load, a divisor of 100; cells along the value get larger with them.
     how : Print, optional
@@ -168,30 +165,18 @@ def draw(
     """
     if kind not in FIGURES:
         raise SwflowError(f"figure: unknown kind {kind!r}; use {', '.join([*KINDS, *OF_DATABASE])}")
-    unsupported = [option for option, value in {"measure": measures, "bins": bins != LOAD_BINS}.items()
-                   if value and option not in FIGURES[kind].options]  # fmt: skip
-    if unsupported:
-        kinds = [name for name, figure in FIGURES.items() if unsupported[0] in figure.options]
-        raise SwflowError(f"--{unsupported[0]}: not an option of {kind}; expected one of {', '.join(kinds)}")
+    given = {"measure": list(measures), "bins": bins != LOAD_BINS}
+    check_figure(kind, {option: value for option, value in given.items() if value}, "--")
     with connect(database) as connection:
         chosen = chosen_runs(connection, log, runs)
         title = title or ", ".join(sorted({log_of(run["workload"]) for run in chosen}))
         wide = how.width * PIXELS if how and how.width else None
         request = Request(
-            connection, chosen, title, split, scale, window, interactive, titles or {}, measures=_known(measures),
-            pixels=wide, bins=bins,
+            connection, chosen, title, split, scale, window, interactive, titles or {}, measures=measures, pixels=wide,
+            bins=bins,
         )  # fmt: skip
         spec = draw_request(kind, request)
         return printed(spec, how) if how else spec
-
-
-def _known(measures: Sequence[str]) -> Sequence[str]:
-    for name in measures:
-        if name not in HEATMAP_MEASURES:
-            raise SwflowError(
-                f"--measure: {name!r}; expected one of {', '.join(HEATMAP_MEASURES)}{suggest(name, HEATMAP_MEASURES)}"
-            )
-    return measures
 
 
 def draw_request(kind: str, request: Request) -> Spec:

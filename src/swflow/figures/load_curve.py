@@ -1,7 +1,7 @@
 """The figure of mean wait and slowdown against the offered load of a workload."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import altair as alt
@@ -19,11 +19,15 @@ _CAPTION = (
     "mean over all of its jobs. A point of a recipe with replicates is the mean over these, and its bar the 95 % "
     "interval of this mean. Hollow points are saturated: their queue grows over the log, so that a longer log would "
     "give longer waits. A mean combines jobs that experienced every load from an idle to a full machine; the heatmap "
-    "of the unchanged workload separates them. Values are on a logarithmic axis."
+    "of the unchanged workload separates them. Values are on a logarithmic axis, and intervals end where it does."
 )
 
 #: The measures, their axes, and whether they are times.
-_MEASURES = (("wait", "mean wait", True), ("slowdown", "mean bounded slowdown", False))
+_MEASURES = {"wait_time": ("wait", "mean wait", True), "bounded_slowdown": ("slowdown", "mean bounded slowdown", False)}
+
+
+#: The short names of the measures.
+_NAMES = tuple(name for name, _, _ in _MEASURES.values())
 
 
 class _Point(NamedTuple):
@@ -60,8 +64,12 @@ def draw_load_curve(request: Request) -> Spec:
         raise SwflowError("figure: load-curve: no workloads with different loads under one scheduler")
     styles = dict(zip(lines, run_styles([sources[name] for name in lines]), strict=True))
     data = FigureData()
-    named = data.add([_row(name, point) for name, line in lines.items() for point in line])
-    panels = [_panel(named, styles, *about) for about in _MEASURES]
+    floors = {name: _floor(point.means[name][0] for line in lines.values() for point in line) for name in _NAMES}
+    named = data.add([_row(name, point, floors) for name, line in lines.items() for point in line])
+    panels = [
+        _panel(named, styles, floors[_MEASURES[measure][0]], *_MEASURES[measure])
+        for measure in request.measures or _MEASURES
+    ]
     return finished_figure(
         data, [side_by_side(panels)], f"{request.title}: performance against the offered load", _CAPTION
     )
@@ -87,24 +95,32 @@ def _read_points(request: Request) -> list[_Point]:
     return points
 
 
-def _row(line: str, point: _Point) -> Spec:
-    """Return a point of a line; its bars end at 1, where the axis does."""
+def _floor(means: Iterable[float]) -> float:
+    """Return where the axis of some means begins: wide intervals do not flatten the lines."""
+    return max(1.0, float(f"{min(means) / 3:.1g}"))
+
+
+def _row(line: str, point: _Point, floors: Mapping[str, float]) -> Spec:
+    """Return a point of a line; its bars end where the axis does."""
     row: Spec = {"r": line, "w": point.recipe, "load": float(f"{point.load:.6g}"), "s": int(point.saturated)}
     for name, (mean, low, high) in point.means.items():
-        row[name] = max(float(mean), 1.0)
+        row[name] = max(float(mean), floors[name])
         if low is not None and high is not None:
-            row |= {f"{name}_low": max(float(f"{low:.6g}"), 1.0), f"{name}_high": max(float(f"{high:.6g}"), 1.0)}
+            ends = (f"{name}_low", low), (f"{name}_high", high)
+            row |= {end: max(float(f"{value:.6g}"), floors[name]) for end, value in ends}
     return row
 
 
-def _panel(named: alt.NamedData, styles: Mapping[str, Style], measure: str, words: str, is_time: bool) -> Spec:
+def _panel(
+    named: alt.NamedData, styles: Mapping[str, Style], floor: float, measure: str, words: str, is_time: bool
+) -> Spec:
     axis = alt.Axis(title=words, labelExpr=TIME_LABEL if is_time else NUMBER_LABEL)
     tips = [tip("r:N", "line"), tip("w:N", "workload"), tip("load:Q", "offered load", ".1%"), tip("t:N", words)]
     loads = alt.X("load:Q", scale=alt.Scale(zero=False, nice=True), axis=alt.Axis(title="offered load", format="%"))
     base = (
         alt.Chart(named)
         .transform_calculate(t=human_time("datum.wait") if is_time else "format(datum.slowdown, ',.3~r')")
-        .encode(x=loads, y=alt.Y(f"{measure}:Q", scale=alt.Scale(type="log"), axis=axis), tooltip=tips)
+        .encode(x=loads, y=alt.Y(f"{measure}:Q", scale=alt.Scale(type="log", domainMin=floor), axis=axis), tooltip=tips)
     )
     marks = run_lines(styles, is_time, dashes=False)
     bars = base.transform_filter(f"isValid(datum.{measure}_low)").mark_rule(strokeWidth=1.2)

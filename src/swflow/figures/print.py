@@ -2,6 +2,7 @@
 
 import math
 import re
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -24,6 +25,9 @@ _MARGIN = 5
 
 #: A panel is at least this wide and this high (pixels); labels of its axes would overlap otherwise.
 _NARROWEST_PANEL, _LOWEST = 60.0, 50
+
+#: The lines of a title: the key of its font's size, the size in a panel, and the mean width of a letter in this size.
+_LINES = {"text": ("fontSize", 12.0, 0.6), "subtitle": ("subtitleFontSize", 10.0, 0.53)}
 
 _WIDTH = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(mm|cm|in|pt)\s*")
 _MILLIMETERS = {"mm": 1.0, "cm": 10.0, "in": 25.4, "pt": 25.4 / 72}
@@ -97,8 +101,7 @@ def is_installed(font: str) -> bool:
 def _laid_out(spec: Spec, width: float) -> Spec:
     """Return a figure whose panels make it ``width`` millimeters wide: bisect the factor of their widths."""
     goal = width * PIXELS
-    if "title" in spec:
-        spec = spec | {"title": spec["title"] | {"limit": goal - 2 * _MARGIN}}
+    title, spec = spec.get("title"), {name: value for name, value in spec.items() if name != "title"}
     widest = max(_widths(spec), default=goal)
     low, high = _NARROWEST_PANEL / widest, max(2.0, 2 * goal / widest)
     least = pixels_wide(_scaled(spec, low))
@@ -113,12 +116,24 @@ def _laid_out(spec: Spec, width: float) -> Spec:
         if abs(off) < 1:
             break
         low, high = (low, factor) if off > 0 else (factor, high)
-    return _scaled(spec, factor)
+    titled = {"title": _wrapped(title, goal - 2 * _MARGIN)} if title else {}
+    return _scaled(spec, factor) | titled
+
+
+def _wrapped(title: Any, width: float) -> Spec:
+    """Return a title whose lines are not wider than some pixels."""
+    content: Spec = {"text": title} if isinstance(title, str) else dict(title)
+    for part, (key, size, letter) in _LINES.items():
+        if part in content:
+            lines = [content[part]] if isinstance(content[part], str) else content[part]
+            most = max(1, int(width / (letter * content.get(key, size))))
+            content[part] = [line for text in lines for line in textwrap.wrap(text, most) or [""]]
+    return content | {"limit": width}
 
 
 def _scaled(part: Any, factor: float, lost: float = 0.0) -> Any:
     """
-    Return a figure, or a part of one, with its panels scaled, and their titles cut to them.
+    Return a figure, or a part of one, with its panels scaled, and their titles broken to fit them.
 
     Disks and color bars follow the panels; ``lost`` is by how many pixels the panel of a part is lower. The legend
     below the panels keeps its size.
@@ -134,8 +149,7 @@ def _scaled(part: Any, factor: float, lost: float = 0.0) -> Any:
             content["height"] = max(_LOWEST, round(content["height"] * max(factor, 0.5)))
             lost = part["height"] - content["height"]
         if title := content.get("title"):
-            content["title"] = {"text": title} if isinstance(title, str) else title
-            content["title"] = content["title"] | {"limit": content["width"]}
+            content["title"] = _wrapped(title, content["width"])
     if "encoding" in content:
         content["encoding"] = _marks(content["encoding"], factor, lost)
     return {name: _scaled(value, factor, lost) if name in _PARTS else value for name, value in content.items()}

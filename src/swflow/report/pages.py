@@ -19,7 +19,7 @@ from swflow.report.papers import claims_block, definitions_block, legend, overvi
 from swflow.report.plan import Study
 from swflow.report.source import Source, figure_block
 from swflow.report.tables import OF_ALL_LOGS, TABLES, Block, Scope
-from swflow.studies.figure_options import kind_of_figure, options_of_figure
+from swflow.studies.figure_options import OF_REPLICATES, kind_of_figure, options_of_figure
 
 #: The largest number of drawn runs of a ranking: the best ones, and the reference.
 MOST_DRAWN = 6
@@ -246,8 +246,11 @@ def _asked_figures(source: Source, study: Study) -> list[Block]:
     for log in study.logs:
         runs = study.first_runs(log)
         request = replace(source.request(runs, log), split=study.split, window=study.window)
+        every = source.request([run for run in study.runs if log_of(run["workload"]) == log], log).runs
         for entry in study.figures:
             kind, options = kind_of_figure(entry), options_of_figure(entry)
+            if kind in OF_REPLICATES:
+                options["runs"] = every
             options.pop("how", None)  # a page has its own width and font
             if kind == "difference":  # the first run is the base
                 options["runs"] = sorted(runs, key=lambda run: run["scheduler"] != study.baseline)

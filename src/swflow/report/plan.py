@@ -12,7 +12,8 @@ import yaml
 
 from swflow.errors import SwflowError, reason_of
 from swflow.names import first_replicates, log_of, recipe_of
-from swflow.studies.plan import study_runs, study_sweeps, subsets, with_titles
+from swflow.studies.levels import with_levels
+from swflow.studies.plan import study_runs, study_sweeps, subsets, with_kept, with_titles
 from swflow.studies.step_options import Config
 
 
@@ -81,8 +82,9 @@ def read_plan(path: str | os.PathLike[str] | None, runs: Sequence[dict[str, str]
         config = yaml.safe_load(Path(path).read_text())
         if not isinstance(config, Mapping) or not isinstance(config.get("studies"), Mapping):
             raise SwflowError(f"{path}: not a config; expected studies")
-        titles = config.get("titles") or with_titles({"schedulers": config.get("schedulers") or {}})["titles"]
-        return Plan(list(_studies(config, runs)), _digest(config), titles)
+        if "titles" not in config:  # not the settings that the workflow writes
+            config = with_titles({"schedulers": {}} | with_kept(with_levels(config)))
+        return Plan(list(_studies(config, runs)), _digest(config), config["titles"])
     except OSError as error:
         raise SwflowError(f"{path}: {reason_of(error)}") from None
     except (yaml.YAMLError, KeyError, TypeError, AttributeError) as error:

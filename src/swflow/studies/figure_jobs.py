@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from swflow.names import log_of, replicate_of
+from swflow.studies.figure_options import is_printed
 from swflow.studies.runs import DIGEST
 from swflow.studies.step_options import Config
 from swflow.studies.workflow import REACHED, VERDICTS, Workflow, plan_file
@@ -33,7 +34,7 @@ def figure_jobs(plan: Workflow) -> list[Figures]:
     """Return the figures, by the jobs that draw them."""
     return [
         Figures(
-            group, figure_files(some, "png"), figure_files(some, "svg", "json"),
+            group, figure_files(some, "png"), figure_files(some, "svg", "json", "pdf"),
             plan_file("figures", {group: some}), partial(_shown, plan, some),
         )
         for group, some in _groups(plan).items()
@@ -82,7 +83,7 @@ def targets(plan: Workflow, wildcards: Any) -> list[str]:
         if plan.is_reached(plan.logs_behind(name))
         for end in ("html", "csv")
     ]
-    return pictures(plan, "png", "svg") + whatifs
+    return pictures(plan, "png", "svg", "pdf") + whatifs
 
 
 def drawings(plan: Workflow, wildcards: Any) -> list[str]:
@@ -92,7 +93,7 @@ def drawings(plan: Workflow, wildcards: Any) -> list[str]:
 
 def pictures(plan: Workflow, *endings: str) -> list[str]:
     """Return the files of figures whose logs are available, of all kinds or with these endings."""
-    shown = [name for name, options in plan.drawn.items() if plan.is_reached(plan.logs_behind(options["log"]))]
+    shown = {name: one for name, one in plan.drawn.items() if plan.is_reached(plan.logs_behind(one["log"]))}
     return figure_files(shown, *endings)
 
 
@@ -126,9 +127,14 @@ def figure_labels(file: str) -> dict[str, Any]:
     return {"category": path.parent.name, "labels": {"figure": path.stem}}
 
 
-def figure_files(names: Iterable[str], *endings: str) -> list[str]:
-    """Return the files of figures, of all kinds or with these endings."""
-    return [f"results/figures/{name}.{ending}" for name in names for ending in endings or ("png", "svg", "json")]
+def figure_files(figures: Mapping[str, Config], *endings: str) -> list[str]:
+    """Return the files of figures, of all kinds or with these endings; those of a stated width are also PDF."""
+    return [
+        f"results/figures/{name}.{ending}"
+        for name, options in figures.items()
+        for ending in endings or ("png", "svg", "json", "pdf")
+        if ending != "pdf" or is_printed(options)
+    ]
 
 
 def _digest_of(run: str) -> str:

@@ -1,10 +1,44 @@
 """The figures of a study: kinds, or kinds with the options of ``swflow figure``."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
+
+from swflow.analysis.heatmap import HEATMAP_MEASURES
+from swflow.errors import SwflowError, suggest
 
 #: The options of a figure in a config that are passed on as they are, and the arguments of `swflow.figures.draw`.
 _SAME = {"bins": "bins", "scale": "scale", "title": "title"}
+
+#: Options that only some kinds of figures of runs have, and these kinds.
+KINDS_WITH = {
+    "measure": ("heatmap", "difference", "load-curve"),
+    "bins": ("heatmap",),
+    "scale": ("heatmap", "bubbles"),
+    "split": ("heatmap",),
+    "from": ("reservation-table",),
+    "until": ("reservation-table",),
+}
+
+#: Kinds whose points are means over replicates; the others show the first replicate.
+OF_REPLICATES = ("load-curve",)
+
+
+def measures_of(kind: str) -> Collection[str]:
+    """Return the measures of a kind of figure that has the option."""
+    return ("wait_time", "bounded_slowdown") if kind == "load-curve" else HEATMAP_MEASURES
+
+
+def check_figure(kind: str, options: Mapping[str, Any], where: str) -> None:
+    """Raise an error if a kind of figure does not have one of the options, which are those of a config."""
+    for option in options:
+        kinds = KINDS_WITH.get(option, (kind,))
+        if kind not in kinds:
+            raise SwflowError(f"{where}{option}: not an option of {kind}; expected one of {', '.join(kinds)}")
+    measures = options.get("measure") or ()
+    for name in [measures] if isinstance(measures, str) else measures:
+        known = measures_of(kind)
+        if name not in known:
+            raise SwflowError(f"{where}measure: {name!r}; expected one of {', '.join(known)}{suggest(name, known)}")
 
 
 def kind_of_figure(entry: str | Mapping[str, Any]) -> str:
@@ -42,3 +76,8 @@ def options_of_figure(entry: str | Mapping[str, Any]) -> dict[str, Any]:
         found["window"] = [entry.get("from"), entry.get("until")]
     how = {key: entry[key] for key in ("width", "font") if key in entry} | ({} if is_titled else {"titled": False})
     return found | ({"how": how} if how else {})
+
+
+def is_printed(options: Mapping[str, Any]) -> bool:
+    """Return whether a figure of a plan has a width on paper."""
+    return "width" in options.get("how", {})

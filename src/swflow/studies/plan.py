@@ -20,7 +20,13 @@ from swflow.names import (
     worth_comparing,
 )
 from swflow.scheduling.scheduler import LOG, Scheduler
-from swflow.studies.figure_options import kind_of_figure, name_of_figure, options_of_figure
+from swflow.studies.figure_options import (
+    OF_REPLICATES,
+    check_figure,
+    kind_of_figure,
+    name_of_figure,
+    options_of_figure,
+)
 from swflow.studies.points import grid, values
 from swflow.studies.step_options import SEEDED_KINDS, Config, sources_behind
 
@@ -356,10 +362,12 @@ def _figures(config: Config, entries: Iterable[Entry]) -> dict[str, dict[str, An
     figures: dict[str, dict[str, Any]] = {}
     for (study, log), planned in columns.items():
         content, shown = config["studies"][study], first_replicates(workload for workload, _ in planned)
-        runs = list(dict.fromkeys((workload, scheduler) for workload, scheduler in planned if workload in shown))
+        every = list(dict.fromkeys(planned))
+        runs = [run for run in every if run[0] in shown]
         named = [{"workload": workload, "scheduler": scheduler} for workload, scheduler in runs]
         for place, entry in enumerate(content.get("figures", ())):
             kind, name = kind_of_figure(entry), f"{study}/{log}-{name_of_figure(entry)}"
+            check_figure(kind, {} if isinstance(entry, str) else entry, f"studies: {study}: figures: {place}: ")
             if kind == "difference" and not any(worth_comparing(*pair) for pair in combinations(named, 2)):
                 raise SwflowError(f"studies: {study}: figures: difference: {log} has no two runs to compare")
             if name in figures:
@@ -368,7 +376,8 @@ def _figures(config: Config, entries: Iterable[Entry]) -> dict[str, dict[str, An
                     f"different names: {{kind: {kind}, name: …}}"
                 )
             base = content.get("baseline") if kind == "difference" else None  # the first run is the base
-            ordered = sorted(runs, key=lambda run: base is not None and run[1] != base)
+            drawn = every if kind in OF_REPLICATES else runs
+            ordered = sorted(drawn, key=lambda run: base is not None and run[1] != base)
             options: dict[str, Any] = {"kind": kind, "log": log, "title": log, "split": subsets(content)}
             options |= {"runs": ["/".join(run) for run in ordered]} | options_of_figure(entry)
             schedulers = {scheduler for _, scheduler in runs}

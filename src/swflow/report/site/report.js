@@ -70,7 +70,7 @@
     if (!steps.length) return text;
     return `${log}+…+${end}`.length <= most ? `${log}+…+${end}` : `…+${end}`;
   }
-  const widest = () => innerWidth < 700 ? 20 : 38;
+  const widest = () => innerWidth < 700 ? 34 : 38;
   // A table is built in portions, because some have tens of thousands of rows.
   const PORTION = 200, MOST_PRINTED = 1000;
   function buildTable(block) {

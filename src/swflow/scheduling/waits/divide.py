@@ -17,6 +17,7 @@ from swflow.scheduling.waits.sweep import (
     FRAGMENTATION,
     LIMIT,
     ORDER,
+    PERIOD,
     START,
     SWEEP,
     Sums,
@@ -54,13 +55,29 @@ class Waiting:
     demands: np.ndarray | None = None  # int64 (jobs, resources)
     units: np.ndarray | None = None  # int64 (resources)
     rows: np.ndarray | None = None  # int64 (jobs, accounts of a job)
-    most: np.ndarray | None = None  # int64 (accounts, 2): the most running jobs, and their processors
+    most: np.ndarray | None = None  # int64 (accounts, 3): limits of running jobs, processors, processor-minutes
+    period: float = 0.0  # at its multiples, the minutes left to running jobs become fewer; 0: only when jobs end
     cycles: bool = False  # whether the scheduler may look at the queue later than at an event
 
     @property
     def jobs(self) -> int:
         """The number of jobs."""
         return self.start.size
+
+    @property
+    def minutes(self) -> np.ndarray:
+        """The time limits of jobs in minutes, as Slurm counts them; empty if no account limits the minutes."""
+        if self.most is None or not (self.most[:, 2] < NO_LIMIT).any():
+            return np.zeros(0, np.int64)
+        return np.maximum(np.floor(self.planned / 60), 1).astype(np.int64)
+
+    @property
+    def periods(self) -> np.ndarray:
+        """The ends of periods at which limits of minutes change."""
+        if not self.period or not self.minutes.size:
+            return np.zeros(0)
+        first, last = math.ceil(self.eligible.min() / self.period), math.floor(self.start.max() / self.period)
+        return np.arange(first, last + 1) * self.period
 
 
 @dataclass(frozen=True)
@@ -74,11 +91,13 @@ class _Ticks:
     planned: np.ndarray
     edges: np.ndarray  # when the number of available processors changes, ascending
     open: np.ndarray  # the available processors before the first edge, and from each on
+    periods: np.ndarray
 
     @classmethod
     def of(cls, waiting: Waiting) -> "_Ticks":
         origin = float(waiting.eligible.min(initial=math.inf))
-        latest = float(max(waiting.end.max(initial=origin), (waiting.start + waiting.planned).max(initial=origin)))
+        planned_end = waiting.start + np.maximum(waiting.planned, 60.0 * waiting.minutes.max(initial=0))
+        latest = float(max(waiting.end.max(initial=origin), planned_end.max(initial=origin)))
         finest = 62 - max(1, math.ceil(math.log2(latest - origin + 2)))
         per_second = 2.0 ** min(FINEST, finest)
 
@@ -91,7 +110,8 @@ class _Ticks:
         start = ticks(waiting.start)
         planned = np.rint(np.minimum(waiting.planned, latest - origin + 1) * per_second).astype(np.int64)
         eligible = np.minimum(ticks(waiting.eligible), start)
-        return cls(per_second, eligible, start, ticks(waiting.end), planned, ticks(np.array(moments)), available)
+        edges, periods = ticks(np.array(moments)), ticks(waiting.periods)
+        return cls(per_second, eligible, start, ticks(waiting.end), planned, edges, available, periods)
 
 
 def divide(waiting: Waiting) -> dict[str, np.ndarray]:
@@ -126,7 +146,8 @@ def divide(waiting: Waiting) -> dict[str, np.ndarray]:
     if waiting.cycles:
         events = np.sort(np.concatenate([ticks.eligible, ticks.start, ticks.end, ticks.edges]))
         before = events[np.maximum(np.searchsorted(events, ticks.start) - 1, 0)]
-        latency = np.where(at_end, ticks.start - np.maximum(before, ticks.eligible), 0)
+        since = np.maximum(np.maximum(before, ticks.eligible), sweep.limited)
+        latency = np.where(at_end, ticks.start - since, 0)
         parts[:, ORDER] -= latency
     room = parts[:, BUSY] + parts[:, DRAIN] + parts[:, FRAGMENTATION]
     found = (parts[:, LIMIT], room, parts[:, FRAGMENTATION], parts[:, DRAIN], parts[:, ORDER], latency)
@@ -150,15 +171,16 @@ def _run_sweep(waiting: Waiting, ticks: _Ticks, swept: np.ndarray) -> tuple[np.n
     """Return the distinct times of the events of a schedule, and the sweep that divided the waits of some jobs."""
     jobs = np.arange(waiting.jobs)
     late = np.flatnonzero(swept)
-    subjects = (jobs, np.arange(ticks.edges.size), late, jobs)
-    times = np.concatenate([ticks.end, ticks.edges, ticks.eligible[late], ticks.start])
-    kinds = np.repeat(np.array([END, EDGE, ELIGIBLE, START]), [one.size for one in subjects])
+    subjects = (jobs, np.arange(ticks.edges.size), late, jobs, np.arange(ticks.periods.size))
+    times = np.concatenate([ticks.end, ticks.edges, ticks.eligible[late], ticks.start, ticks.periods])
+    kinds = np.repeat(np.array([END, EDGE, ELIGIBLE, START, PERIOD]), [one.size for one in subjects])
     distinct = np.sort(times)
     distinct = distinct[np.append(True, distinct[1:] > distinct[:-1])]
     numbered = waiting.offsets.size > 0
     demands = np.zeros((waiting.jobs, 0), np.int64) if waiting.demands is None else waiting.demands
     rows = np.zeros((waiting.jobs, 0), np.int64) if waiting.rows is None else waiting.rows
-    most = np.zeros((0, 2), np.int64) if waiting.most is None else waiting.most
+    most = np.zeros((0, 3), np.int64) if waiting.most is None else waiting.most
+    minutes, second = waiting.minutes, np.array([ticks.per_second])
 
     def zeros(*shape: int) -> np.ndarray:
         return np.zeros(shape, np.int64)
@@ -169,10 +191,11 @@ def _run_sweep(waiting: Waiting, ticks: _Ticks, swept: np.ndarray) -> tuple[np.n
         sealed(waiting.processors, np.int64), sealed(ticks.planned), sealed(demands, np.int64), sealed(rows, np.int64),
         sealed(waiting.offsets, np.int64), sealed(waiting.ranges, np.int64), sealed(ticks.start), sealed(ticks.edges),
         sealed(ticks.open), sealed(zeros(0) if waiting.units is None else waiting.units, np.int64),
-        sealed(most, np.int64), zeros(demands.shape[1]), zeros(len(most), 2), zeros(ticks.edges.size),
+        sealed(most, np.int64), sealed(minutes, np.int64), sealed(second, np.int64), zeros(demands.shape[1]),
+        zeros(len(most), 3), zeros(minutes.size), np.full(minutes.size, -1), np.array([0, -1]), zeros(ticks.edges.size),
         zeros(waiting.machine if numbered else 0), zeros(late.size), np.full(waiting.jobs, -1),
-        zeros(waiting.jobs, 5), np.zeros(waiting.jobs, np.bool_), zeros(distinct.size if numbered else 0),
-        zeros(distinct.size if numbered and waiting.contiguous else 0),
+        zeros(waiting.jobs, 5), np.zeros(waiting.jobs, np.bool_), zeros(waiting.jobs),
+        zeros(distinct.size if numbered else 0), zeros(distinct.size if numbered and waiting.contiguous else 0),
     )  # fmt: skip
     if late.size or numbered:
         SWEEP(Handle([sweep]))

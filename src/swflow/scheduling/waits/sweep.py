@@ -1,5 +1,6 @@
 """Kernels that divide waits: sums over the stretches of a schedule, and a sweep for jobs with several conditions."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -7,7 +8,7 @@ import numpy as np
 from swflow.compiled.kernel import Kernel
 
 #: What an event does, in any order at equal times.
-END, EDGE, ELIGIBLE, START = 0, 1, 2, 3
+END, EDGE, ELIGIBLE, START, PERIOD = 0, 1, 2, 3, 4
 
 #: The columns of `Sweep.parts`: ticks with each reason.
 LIMIT, BUSY, DRAIN, FRAGMENTATION, ORDER = 0, 1, 2, 3, 4
@@ -90,15 +91,21 @@ class Sweep(NamedTuple):
     edges: np.ndarray  # int64 (edges): when the number of available processors changes, ascending
     open: np.ndarray  # int64 (edges + 1): the available processors before the first edge, and from each on
     units: np.ndarray  # int64 (resources)
-    most: np.ndarray  # int64 (accounts, 2): limits of running jobs and of their processors
+    most: np.ndarray  # int64 (accounts, 3): limits of running jobs, their processors, and the minutes left to them
+    minutes: np.ndarray  # int64 (jobs): the time limits in minutes; empty if no account limits the minutes
+    second: np.ndarray  # int64 (1): the ticks of a second
     used: np.ndarray  # int64 (resources): zeros
-    running: np.ndarray  # int64 (accounts, 2): zeros
+    running: np.ndarray  # int64 (accounts, 3): zeros; running jobs, their processors, and the seconds left to them
+    active: np.ndarray  # int64 (jobs): the running jobs, if minutes are limited
+    listed: np.ndarray  # int64 (jobs): their places there; -1: not yet, -2: a job that ends when it starts
+    counted: np.ndarray  # int64 (2): how many jobs are active; the last end of a period
     ahead: np.ndarray  # int64 (edges): zeros; processors of running jobs that are planned to run at each edge
     taken: np.ndarray  # int64 (processors): zeros; the jobs on each
     queue: np.ndarray  # int64 (swept jobs)
     place: np.ndarray  # int64 (jobs): their places in the queue; -1
     parts: np.ndarray  # int64 (jobs, 5): zeros
     at_end: np.ndarray  # bool (jobs): whether the last reason was the order
+    limited: np.ndarray  # int64 (jobs): until when a limit was the reason
     free: np.ndarray  # int64 (distinct times)
     longest: np.ndarray  # int64 (distinct times)
 
@@ -113,6 +120,9 @@ def _occupy(sweep: Sweep, job: int, sign: int) -> None:
         if row >= 0:
             sweep.running[row, 0] += sign
             sweep.running[row, 1] += width
+    if sweep.minutes.size > 0:
+        _count_left(sweep, job, width * _seconds_left(sweep, job, sweep.counted[1]))
+        _list_active(sweep, job, sign)
     for edge in range(sweep.edges.size):
         if sweep.begin[job] + sweep.planned[job] > sweep.edges[edge]:
             sweep.ahead[edge] += width
@@ -120,6 +130,44 @@ def _occupy(sweep: Sweep, job: int, sign: int) -> None:
         for one in range(sweep.offsets[job], sweep.offsets[job + 1]):
             for processor in range(sweep.ranges[one, 0], sweep.ranges[one, 1] + 1):
                 sweep.taken[processor] += sign
+
+
+def _seconds_left(sweep: Sweep, job: int, now: int) -> int:
+    """Return the seconds from a time, or from the start of a job if that is later, to its time limit; 0 after that."""
+    second = sweep.second[0]
+    left = sweep.begin[job] - max(sweep.begin[job], now) + 60 * sweep.minutes[job] * second
+    return math.floor(max(0, left) / second + 0.5)
+
+
+def _count_left(sweep: Sweep, job: int, seconds: int) -> None:
+    """Add processor-seconds to those that are left to the running jobs of the accounts of a job."""
+    for column in range(sweep.rows.shape[1]):
+        if sweep.rows[job, column] >= 0:
+            sweep.running[sweep.rows[job, column], 2] += seconds
+
+
+def _list_active(sweep: Sweep, job: int, sign: int) -> None:
+    """List a job as running (1), or no longer (-1)."""
+    place = sweep.listed[job]
+    if sign > 0 and place == -1:
+        sweep.listed[job] = sweep.counted[0]
+        sweep.active[sweep.counted[0]] = job
+        sweep.counted[0] += 1
+    elif sign < 0 and place == -1:
+        sweep.listed[job] = -2
+    elif sign < 0:
+        sweep.counted[0] -= 1
+        last = sweep.active[sweep.counted[0]]
+        sweep.active[place], sweep.listed[last] = last, place
+
+
+def _end_period(sweep: Sweep, now: int) -> None:
+    """Subtract the time since the end of the last period from what is left to running jobs."""
+    for place in range(sweep.counted[0]):
+        job = sweep.active[place]
+        passed = _seconds_left(sweep, job, sweep.counted[1]) - _seconds_left(sweep, job, now)
+        _count_left(sweep, job, -sweep.width[job] * passed)
+    sweep.counted[1] = now
 
 
 def _free_below(sweep: Sweep, end: int) -> tuple[int, int]:
@@ -143,6 +191,10 @@ def _is_limited(sweep: Sweep, job: int) -> bool:
             sweep.running[row, 0] >= sweep.most[row, 0] or sweep.running[row, 1] + sweep.width[job] > sweep.most[row, 1]
         ):
             return True
+        if row >= 0 and sweep.minutes.size > 0:
+            minutes = sweep.running[row, 2] // 60 + sweep.width[job] * sweep.minutes[job]
+            if minutes > sweep.most[row, 2]:
+                return True
     return False
 
 
@@ -176,6 +228,7 @@ def _divide(sweep: Sweep, job: int, since: int, until: int, edge: int, busy: int
     sweep.at_end[job] = False
     if _is_limited(sweep, job):
         parts[job, LIMIT] += until - since
+        sweep.limited[job] = until
         return
     if sweep.width[job] > sweep.open[0] - busy or _lacks_units(sweep, job):
         parts[job, BUSY] += until - since
@@ -205,6 +258,8 @@ def _sweep(sweep: Sweep) -> int:
             event += 1
             if kind == EDGE:
                 edge = subject + 1
+            elif kind == PERIOD:
+                _end_period(sweep, now)
             elif kind == ELIGIBLE:
                 sweep.queue[waiting] = subject
                 sweep.place[subject] = waiting
