@@ -789,10 +789,11 @@ def slow_jobs(case: Case) -> list[naive.Job]:
     delay = scheduler.end_delay
     plans_delay = prediction == "system" or not scheduler.is_slurm
 
-    def lengths(run: float, estimate: float) -> tuple[float, float]:
+    def lengths(run: float, estimate: float, number: int) -> tuple[float, float]:
         run = min(run, estimate) if kill else run
         told = max(run, estimate)
-        return run, max(1.0, {"perfect": run, "double": 2 * told}.get(prediction, told))
+        later = number / 2 ** (len(case.part) - 1).bit_length() if prediction == "distinct" else 0.0
+        return run, max(1.0, {"perfect": run, "double": 2 * told}.get(prediction, told)) + later
 
     row_of = {job_id: number for number, (_, job_id, _) in enumerate(case.part)}
     limit_of: dict[int, int] = {}
@@ -803,11 +804,14 @@ def slow_jobs(case: Case) -> list[naive.Job]:
     for number, (submit, _, row) in enumerate(case.part):
         column = {name: values[row] for name, values in table.items()}
         run, estimate = column["run_time"], column["estimate"]
-        simulated, planned = lengths(run, estimate)
+        simulated, planned = lengths(run, estimate, number)
         given = [one for one in column.get("shapes", ()) if one["processors"] <= max(sizes)]
         least = min((one["processors"] * one["run_time"] for one in given), default=0.0)
         shapes = [
-            (*lengths(one["run_time"], estimate * (one["run_time"] / run if run > 0 else 1.0)), one["processors"])
+            (
+                *lengths(one["run_time"], estimate * (one["run_time"] / run if run > 0 else 1.0), number),
+                one["processors"],
+            )
             for one in given
             if least >= efficiency * (one["processors"] * one["run_time"])
         ]

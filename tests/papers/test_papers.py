@@ -276,7 +276,7 @@ def test_claims_of_other_logs_are_counted_apart():
         (row,) = check_claims(connection, [claim])
     assert (row["holds"], row["logs"], row["logs_held"]) == ("does not hold", 2, 1)
     assert (row["other_logs"], row["other_logs_held"]) == (1, 0)
-    assert row["evidence"].startswith("A: does not hold (x, y); B: holds (z); C, not in the paper: does not hold")
+    assert row["evidence"].startswith("A: does not hold (x, y); B: holds (z); C, not in the claim: does not hold")
 
 
 def test_a_claim_that_the_draws_leave_open_does_not_hold():

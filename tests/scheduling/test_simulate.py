@@ -66,6 +66,17 @@ def test_estimates_are_raised_or_kill():
     assert killed.select("start_time", "run_time", "killed").rows() == [(0, 4, True), (4, 5, False)]
 
 
+@pytest.mark.parametrize(("prediction", "start"), [("user", 2.0), ("distinct", 10.0)])
+def test_ends_at_one_instant_are_counted_one_by_one(prediction, start):
+    # Jobs 1 and 2 end at 10, but 1 alone leaves enough for job 3; the processors of 2 are extra only if all ends count.
+    jobs = pl.DataFrame({
+        "job_id": [1, 2, 3, 4], "submit_time": [0.0, 0.0, 1.0, 2.0], "run_time": [10.0, 10.0, 10.0, 100.0],
+        "estimate": [10.0, 10.0, 10.0, 100.0], "processors": [2, 2, 3, 1],
+    })  # fmt: skip
+    scheduler = Scheduler(backfill="easy", prediction=prediction)
+    assert list(simulate(Workload(jobs, Machine.of(5), "ends"), scheduler)["start_time"]) == [0.0, 0.0, 10.0, start]
+
+
 def test_outcomes_follow_from_start_and_run_time():
     outcome = simulate(tiny(), Scheduler())
     assert outcome.schema == pl.Schema(OUTCOME_COLUMNS)

@@ -37,9 +37,9 @@ def check_claims(
     """
     Check the claims of the papers on the runs of a database; return the rows of table ``claims``.
 
-    The verdict is about the logs that the paper used: ``does not hold`` if the claim fails on one of those that are
+    The verdict is about the logs of the claim: ``does not hold`` if the claim fails on one of those that are
     here, else ``not distinguishable`` if the replicates of one leave it open, and ``holds`` otherwise. Other logs are
-    counted apart. Without runs of a log of the paper, and if the query fails because a table or column is missing, the
+    counted apart. Without runs of a log of the claim, and if the query fails because a table or column is missing, the
     claim ``cannot be checked here``.
     """
     return [_checked(connection, claim) for claim in (published_claims() if claims is None else claims)]
@@ -66,7 +66,7 @@ def _checked(connection: "duckdb.DuckDBPyConnection", claim: Mapping[str, Any]) 
     )
     texts = [
         f"{log}{mark} {verdict} ({', '.join(found[log][1])})"
-        for some, mark in ((own, ":"), (other, ", not in the paper:"))
+        for some, mark in ((own, ":"), (other, ", not in the claim:"))
         for log, verdict in some.items()
     ]
     return {

@@ -126,6 +126,8 @@ class Options(Queue):
             "user": "the users' estimates",
             "perfect": "the actual run times",
             "double": "twice the estimates (Mu'alem & Feitelson 2001)",
+            "distinct": "the users' estimates, each up to a second longer so that no two jobs are planned to end at "
+            "once; easy then counts the ends one by one for its reservation (Mu'alem & Feitelson 2001)",
             "system": "the mean of the user's last two run times (Tsafrir, Etsion & Feitelson 2007)",
         },
         default="user",

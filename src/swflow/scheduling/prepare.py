@@ -132,11 +132,12 @@ def _resources_at(workload: Workload, scheduler: Scheduler) -> list[dict[str, in
     return [{name: one.get(name, 0) for name in names} for one in stated]
 
 
-def _times(table: pl.DataFrame, scheduler: Scheduler) -> tuple[np.ndarray, np.ndarray]:
+def _times(table: pl.DataFrame, scheduler: Scheduler, job: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     """
     Return run times, at most the estimates if jobs are killed at them, and planned run times, at least 1 s.
 
-    With prediction ``system`` the latter are the upper bounds of predictions.
+    With prediction ``system`` the latter are the upper bounds of predictions. Rows are jobs, unless ``job`` has the job
+    of each row.
     """
     run, estimate = table["run_time"].to_numpy(), table["estimate"].to_numpy()
     if scheduler.estimates == "kill":
@@ -144,7 +145,11 @@ def _times(table: pl.DataFrame, scheduler: Scheduler) -> tuple[np.ndarray, np.nd
     planned = run if scheduler.prediction == "perfect" else np.maximum(run, estimate)
     if scheduler.prediction == "double":
         planned = 2 * planned
-    return run, np.maximum(planned, 1.0)
+    planned = np.maximum(planned, 1.0)
+    if scheduler.prediction == "distinct":
+        job = np.arange(planned.size) if job is None else job
+        planned = planned + job / 2.0 ** int(job.max(initial=0)).bit_length()  # exact in binary, less than a second
+    return run, planned
 
 
 def _jobs(table: pl.DataFrame, scheduler: Scheduler, demands: np.ndarray | None) -> Jobs:
@@ -284,7 +289,7 @@ def _shapes(name: str, jobs: pl.DataFrame, scheduler: Scheduler, widest: int) ->
         )
     table = table.sort("job", "processors", maintain_order=True)
     first = np.append(0, np.cumsum(np.bincount(table["job"].to_numpy(), minlength=jobs.height)))
-    return Shapes(first, *_times(table, scheduler), table["processors"].to_numpy())
+    return Shapes(first, *_times(table, scheduler, table["job"].to_numpy()), table["processors"].to_numpy())
 
 
 def _require_known_shapes(name: str, jobs: pl.DataFrame, table: pl.DataFrame) -> None:

@@ -44,26 +44,7 @@ def left_out_in_words(question: Question) -> list[str]:
     workload, jobs = question.workload, question.workload.jobs
     notes, counted = _notes(workload)
     partitions, schedulers = question.site.partitions, question.schedulers
-    pooled = [name for name, options in schedulers.items() if is_pool(options)]
-    found = []
-    if len(partitions) > 1 and pooled:
-        found.append(f"{len(partitions)} partitions are simulated as one pool under {', '.join(pooled)}")
-    apart = dict[str, list[str]]()
-    for name, options in schedulers.items():
-        if text := limits_apart(options):
-            apart.setdefault(text, []).append(name)
-    found += [
-        f"{text} under {', '.join(names)}, so that jobs in several partitions can exceed them together"
-        for text, names in apart.items()
-    ]
-    is_shared = any(
-        "partition" in (options.get("limits") or {}) and not options.get("nodes") for options in schedulers.values()
-    )
-    if len(partitions) > 1 and is_shared:
-        found.append(
-            f"{len(partitions)} partitions share nodes (their peaks add up to more than the machine): they are "
-            "simulated as one machine with a limit for each partition"
-        )
+    found = _partitions_in_words(question)
     planned = {name: options for name, options in schedulers.items() if options.get("order") != LOG}
 
     def under(without: Sequence[str]) -> str:
@@ -100,6 +81,32 @@ def left_out_in_words(question: Question) -> list[str]:
         found.append(
             f"{len(queues)} queues or QOS ({queues_in_words(queues)}) have no priorities and no limits on running jobs "
             f"under {', '.join(unweighed)}"
+        )
+    return found
+
+
+def _partitions_in_words(question: Question) -> list[str]:
+    """Return how the simulation differs from the partitions of the site."""
+    partitions, schedulers = question.site.partitions, question.schedulers
+    pooled = [name for name, options in schedulers.items() if is_pool(options)]
+    found = []
+    if len(partitions) > 1 and pooled:
+        found.append(f"{len(partitions)} partitions are simulated as one pool under {', '.join(pooled)}")
+    apart = dict[str, list[str]]()
+    for name, options in schedulers.items():
+        if text := limits_apart(options):
+            apart.setdefault(text, []).append(name)
+    found += [
+        f"{text} under {', '.join(names)}, so that jobs in several partitions can exceed them together"
+        for text, names in apart.items()
+    ]
+    is_shared = any(
+        "partition" in (options.get("limits") or {}) and not options.get("nodes") for options in schedulers.values()
+    )
+    if len(partitions) > 1 and is_shared:
+        found.append(
+            f"{len(partitions)} partitions share nodes (their peaks add up to more than the machine): they are "
+            "simulated as one machine with a limit for each partition"
         )
     return found
 

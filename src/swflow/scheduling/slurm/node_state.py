@@ -182,28 +182,39 @@ def new_node_state(
         released=np.zeros(parts.size, np.uint64),
         chosen=np.zeros(count, PART),
         picked=np.zeros(words, np.uint64),
-        search=Search(
-            own=np.zeros(words, np.uint64),
-            usable=np.zeros(words, np.uint64),
-            open=np.zeros(words, np.uint64),
-            closed=np.zeros(len(sets), np.bool_),
-            then=np.zeros(count, np.int64),
-            later=np.zeros_like(nodes.units.T, order="C"),
-            fitting=np.zeros(count, np.int64),
-            marks=np.zeros(count, np.int64),
-            sums=np.zeros(nodes.units.shape[1], np.int64),
-            runs=np.zeros(count, RUN),
-        ),
-        cycle=Cycle(
-            slots=np.zeros(slots, SLOT),
-            failures=np.zeros((slots, KEPT), FAILURE),
-            bounds=np.zeros((len(kinds), slots), BOUND),
-            bounded=np.zeros(len(kinds), np.int64),
-            stale=np.zeros(len(kinds), np.bool_),
-            unreserved=np.zeros((slots, words), np.uint64),
-            occupied=np.zeros(words, np.uint64),
-        ),
+        search=_new_search(nodes, len(sets), words),
+        cycle=_new_cycle(len(kinds), slots, words),
         preempted=preempted,
+    )
+
+
+def _new_search(nodes: Nodes, sets: int, words: int) -> Search:
+    """Return empty arrays for the search of nodes."""
+    count = nodes.sizes.size
+    return Search(
+        own=np.zeros(words, np.uint64),
+        usable=np.zeros(words, np.uint64),
+        open=np.zeros(words, np.uint64),
+        closed=np.zeros(sets, np.bool_),
+        then=np.zeros(count, np.int64),
+        later=np.zeros_like(nodes.units.T, order="C"),
+        fitting=np.zeros(count, np.int64),
+        marks=np.zeros(count, np.int64),
+        sums=np.zeros(nodes.units.shape[1], np.int64),
+        runs=np.zeros(count, RUN),
+    )
+
+
+def _new_cycle(kinds: int, slots: int, words: int) -> Cycle:
+    """Return the empty table of a cycle."""
+    return Cycle(
+        slots=np.zeros(slots, SLOT),
+        failures=np.zeros((slots, KEPT), FAILURE),
+        bounds=np.zeros((kinds, slots), BOUND),
+        bounded=np.zeros(kinds, np.int64),
+        stale=np.zeros(kinds, np.bool_),
+        unreserved=np.zeros((slots, words), np.uint64),
+        occupied=np.zeros(words, np.uint64),
     )
 
 
