@@ -131,7 +131,7 @@ def test_output_to_a_pipe_has_every_column(folder, monkeypatch, capfd):
     assert lines[0].split()[-1] == "gini_wait_time"
 
 
-@pytest.mark.parametrize("options", [["--csv"], ["--limit", "100000"]])
+@pytest.mark.parametrize("options", [["--csv"], ["--limit", "3000"]])
 def test_a_closed_pipe_ends_quietly(folder, options):
     query = "SELECT * FROM outcomes CROSS JOIN range(20)"  # more than the buffer of a pipe
     child = subprocess.Popen(

@@ -95,6 +95,7 @@ def test_many_pairs_are_counted_and_the_strongest_are_drawn(database, tmp_path):
     assert "AWRT" in lines_of(draw_forest(tmp_path / "d.duckdb", measures=["awrt"]), "l")
 
 
+@pytest.mark.slow
 def test_the_command_draws_a_study_for_a_column_of_a_paper(database, tmp_path):
     output = [f"-o{tmp_path / name}" for name in ("x.pdf", "x.json")]
     assert call("figure", "forest", "--study", "order", "--width", "84mm", "--database", database, *output) == 0

@@ -93,6 +93,7 @@ def test_every_run_is_in_the_tables_and_their_sql_gives_their_rows(folder):
     assert [row[:2] for row in metrics["rows"]] == [["A", "easy"], ["A", "fcfs"], ["B", "easy"], ["B", "fcfs"]]
 
 
+@pytest.mark.slow
 def test_a_difference_of_workloads_within_the_bins_of_heatmaps_is_in_the_table(tmp_path):
     submit = [WEEK * (pair // 2) / 25 for pair in range(400)]  # eight weeks; the second job of a pair waits
     for name, length in (("A", 1100.0), ("A+longer", 1150.0), ("A+same", 1100.0)):
@@ -175,6 +176,7 @@ def test_figures_are_on_the_page_of_their_study(folder, tmp_path):
         read_figures([tmp_path / "no.json"])
 
 
+@pytest.mark.slow
 def test_a_published_value_of_zero_is_shown(folder, tmp_path):
     database = tmp_path / "d.duckdb"
     database.write_bytes((folder / "d.duckdb").read_bytes())
@@ -240,7 +242,7 @@ def test_the_pages_begin_with_the_differences_that_studies_ask_for(folder, tmp_p
     assert "Differences from the base" not in (tmp_path / "site/studies/one.html").read_text()
 
 
-@pytest.mark.parametrize("jobs", [1, 5])
+@pytest.mark.parametrize("jobs", [1, pytest.param(5, marks=pytest.mark.slow)])
 def test_jobs_that_are_submitted_at_once_have_no_offered_load(jobs, tmp_path):
     table = pl.DataFrame({
         "job_id": range(1, jobs + 1), "submit_time": [7.0] * jobs, "run_time": [10.0] * jobs, "processors": [2] * jobs,
@@ -303,6 +305,7 @@ def test_a_guessed_machine_size_is_not_a_fact_in_the_report(tmp_path):
     ).read_text().replace("\\u0028", "(")
 
 
+@pytest.mark.slow
 def test_the_overview_is_silent_on_the_recorded_waits(tmp_path):
     jobs = 60
     table = pl.DataFrame({
