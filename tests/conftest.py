@@ -34,7 +34,8 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
 
 #: Folders and files whose tests run kernels or need packages that the extra `test` does not install.
 COMPILING = {
-    "analysis", "compiled", "conformance", "jobs", "laws", "scheduling", "test_fuzz.py", "test_notebook.py", "workload",
+    "analysis", "compiled", "conformance", "laws", "scheduling", "test_clean_eligibility.py", "test_eligible.py",
+    "test_fuzz.py", "test_notebook.py",
 }  # fmt: skip
 
 
@@ -55,8 +56,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 #: Folders and files whose cases by hand run as plain Python: a wrong index is an error, and nothing is compiled.
 PLAIN = {
-    "conformance", "jobs", "laws", "scheduling", "test_fuzz.py", "test_oversubscribed.py", "test_resource_metrics.py",
-    "test_shadows.py", "workload",
+    "conformance", "laws", "scheduling", "test_clean_eligibility.py", "test_eligible.py", "test_fuzz.py",
+    "test_oversubscribed.py", "test_resource_metrics.py", "test_shadows.py",
 }  # fmt: skip
 
 
