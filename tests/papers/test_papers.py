@@ -404,7 +404,7 @@ def test_single_draws_of_papers_are_compared_with_twenty_of_ours():
             {(recipe_of(workload), scheduler, workload) for workload, scheduler in study_runs(config, study)}
         )
     draws = Counter((recipe, scheduler) for recipe, scheduler, workload in planned if "@" in workload)
-    rows = published_values().filter(pl.col("workload").str.contains(r"\+memory-|\+minh-|\+song-|\+lublin"))
+    rows = published_values().filter(pl.col("workload").str.contains(r"\+memory-|\+minh-|\+lublin"))
     for workload, scheduler in rows.select("workload", "scheduler").unique().iter_rows():
         if not workload.startswith(("GRID5000", "CTC-SP2")) and not workload.endswith("-alvio"):
             assert draws[workload, scheduler or "easy"] >= FEWEST_DRAWS, (workload, scheduler)
