@@ -101,7 +101,8 @@ READINGS = f"""
             coalesce(log.paper, step.paper, scheduler.paper, figure.paper) IS NOT NULL AS is_read
         FROM placed p JOIN (SELECT DISTINCT paper, reading FROM reading_parts) named USING (paper)
         LEFT JOIN reading_parts step ON step.paper = p.paper AND step.reading = named.reading
-            AND step.part IN ('step', 'model') AND coalesce(ends_with(p.workload, '+' || step.published), NOT contains(p.workload, '+'))
+            AND step.part IN ('step', 'model')
+            AND coalesce(ends_with(p.workload, '+' || step.published), NOT contains(p.workload, '+'))
         LEFT JOIN reading_parts log ON log.paper = p.paper AND log.reading = named.reading AND log.part = 'log'
             AND split_part(p.workload, '+', 1) = log.published
         LEFT JOIN reading_parts scheduler ON scheduler.paper = p.paper AND scheduler.reading = named.reading
