@@ -205,6 +205,17 @@ def test_correlations_and_points_are_named_by_their_tolerance(cells, figure, pub
     assert verdict_of(cells, "new")[0] == expected
 
 
+def test_a_model_that_stands_in_is_a_reading_and_no_comparison(cells):
+    cells.execute(
+        """INSERT INTO published VALUES ('P', 'T', 'model', 'c', 15, 'A+theirs', NULL, 'correlation', 0.5);
+        INSERT INTO reading_parts VALUES ('P', 'a model after theirs', 'model', 'theirs', 'ours');
+        INSERT INTO medians VALUES ('A+ours', NULL, 'correlation', 15)"""
+    )
+    assert verdict_of(cells, "model") == ("not compared", "model not here")
+    found = cells.execute("SELECT reading, ours, workload FROM readings WHERE row = 'model'").fetchall()
+    assert found == [("a model after theirs", 15.0, "A+ours")]
+
+
 def test_coverage_counts_the_verdicts(cells):
     cells.execute(COVERAGE)
     (row,) = cells.execute('SELECT * EXCLUDE (paper, "table") FROM coverage').fetchall()
