@@ -100,7 +100,7 @@ DATA = {
                 100 * avg((len(shapes) = 1)::INT) AS value
             FROM jobs JOIN workloads USING (workload)
             WHERE recipe IN (log || '+moldable', log || '+moldable-printed') GROUP BY ALL
-            UNION ALL SELECT DISTINCT log, 'published', 5 FROM workloads WHERE recipe = log || '+moldable')
+            UNION ALL SELECT DISTINCT log, 'one request, published', 5 FROM workloads WHERE recipe = log || '+moldable')
         ORDER BY ALL""",
     "cirne-responses": """
         SELECT '', workload, 'rigid', mean_response_time, NULL, NULL FROM metrics

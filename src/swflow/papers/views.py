@@ -73,6 +73,8 @@ CELLS = f"""
             WHEN p.workload IS NULL THEN 'no public log'
             WHEN split_part(p.workload, '+', 1) NOT IN (SELECT split_part(workload, '+', 1) FROM measured)
                 THEN 'log not here'
+            WHEN EXISTS (FROM reading_parts r WHERE r.paper = p.paper AND r.part = 'model'
+                    AND ends_with(p.workload, '+' || r.published)) THEN 'model not here'
             WHEN p.workload NOT IN (SELECT workload FROM measured) THEN 'workload not run'
             WHEN p.scheduler IS NOT NULL AND NOT EXISTS (
                     SELECT 1 FROM measured WHERE measured.workload = p.workload AND measured.scheduler = p.scheduler)
@@ -84,7 +86,8 @@ CELLS = f"""
     ORDER BY paper, "table", row, "column", p.workload
 """
 
-#: Published values with those of swflow under another reading of the paper: another scheduler, step, figure or log.
+#: Published values with those of swflow under another reading of the paper: another scheduler, step, figure or log, or
+#: a model that stands in for one that is not here (part ``model``).
 READINGS = f"""
     CREATE VIEW readings AS
     WITH read AS (
@@ -97,7 +100,8 @@ READINGS = f"""
             coalesce(scheduler.ours, p.scheduler) AS read_scheduler, coalesce(figure.ours, p.figure) AS read_figure,
             coalesce(log.paper, step.paper, scheduler.paper, figure.paper) IS NOT NULL AS is_read
         FROM placed p JOIN (SELECT DISTINCT paper, reading FROM reading_parts) named USING (paper)
-        LEFT JOIN reading_parts step ON step.paper = p.paper AND step.reading = named.reading AND step.part = 'step'
+        LEFT JOIN reading_parts step ON step.paper = p.paper AND step.reading = named.reading
+            AND step.part IN ('step', 'model')
             AND coalesce(ends_with(p.workload, '+' || step.published), NOT contains(p.workload, '+'))
         LEFT JOIN reading_parts log ON log.paper = p.paper AND log.reading = named.reading AND log.part = 'log'
             AND split_part(p.workload, '+', 1) = log.published
