@@ -17,7 +17,7 @@ from swflow.scheduling.plugins.source import error_inside
 #: Calls of `Policy.decide` on an idle machine, without further arrivals, after which waiting jobs are an error.
 PATIENCE = 10_000
 
-#: Seconds after which the log says how far a policy is, again and again.
+#: Seconds between two notes on how far a policy is.
 SILENCE = 15.0
 
 _LOG = logging.getLogger(__name__)
