@@ -270,7 +270,7 @@ Columns of the same name join two tables, for example `JOIN outcomes USING (run)
 
 | columns | unit |
 |---|---|
-| times, waits, AWRT, AWWT, parts of waits | seconds; `submit_time` and others that are moments count from the start of the log |
+| times, waits, AWRT, AWWT, parts of waits | seconds; moments count from the start of the log |
 | `squashed_area`, work | processor-seconds |
 | `used_memory`, `requested_memory` | KB per processor |
 | `memory_bandwidth` | MB/s per process |
