@@ -6,3 +6,5 @@ rule everything:
     default_target: True
     input:
         rules.all.input,
+    message:
+        "all results"

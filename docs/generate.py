@@ -251,6 +251,34 @@ def _cell(text: str) -> str:
 # --- the database -------------------------------------------------------------------------------------------
 
 
+#: How the tables are joined, and the units that most columns have.
+SKETCH = """## How the tables belong together
+
+```text
+workloads ──┬── jobs            workload, job_id
+            └── runs ──┬── outcomes, wait_reasons                                   run, job_id
+schedulers ────────────├── metrics, heatmaps, bubbles, correlations, fairness       run
+                       ├── comparisons, differences                                 variant and base are runs
+                       └── replicates                                               recipe, scheduler
+studies of the config ──── comparisons, whatifs                                     study
+published ──── reproduction ──── metrics                                            workload, scheduler
+```
+
+Columns of the same name join two tables, for example `JOIN outcomes USING (run)`.
+
+## Units
+
+| columns | unit |
+|---|---|
+| times, waits, AWRT, AWWT, parts of waits | seconds; moments count from the start of the log |
+| `squashed_area`, work | processor-seconds |
+| `used_memory`, `requested_memory` | KB per processor |
+| `memory_bandwidth` | MB/s per process |
+| slowdowns, scores, correlations, Jain's index, Gini coefficient | without a unit |
+| utilization, load, shares | parts of 1; columns with `percent` in their name: percent |
+"""
+
+
 def database_page(folder: Path) -> str:
     """Return the reference of the database, with the descriptions in docs/reference/database.yaml."""
     described = yaml.safe_load((DOCS / "reference/database.yaml").read_text(encoding="utf-8"))
@@ -260,6 +288,7 @@ def database_page(folder: Path) -> str:
         "Tables and views of `results/swflow.duckdb`. Times are in seconds. The name of a run is `workload/scheduler`.",
         "Steps add columns to `jobs`. [Twenty questions](../how-to/twenty-questions.md) has example queries.",
         "",
+        SKETCH,
     ]
     for kind, table, columns in tables_of(folder / "results/swflow.duckdb"):
         about = described.get(table, {})

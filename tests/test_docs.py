@@ -117,6 +117,15 @@ def test_every_page_is_in_the_navigation():
         assert str(page.relative_to(ROOT / "docs")) in config
 
 
+def test_the_sketch_of_the_database_names_its_tables():
+    import generate
+
+    described = yaml.safe_load((ROOT / "docs/reference/database.yaml").read_text())
+    sketch = generate.SKETCH.partition("```text")[2].partition("```")[0]
+    others = "studies of the config and are variant base study recipe workload job_id run scheduler"
+    assert set(re.findall(r"[a-z_]+", sketch)) - set(others.split()) <= described.keys()
+
+
 def test_every_table_is_described():
     from swflow.database.schema import TABLES
 

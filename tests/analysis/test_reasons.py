@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import naive_reasons as naive
+import naive_slurm
 from swflow.analysis.reasons import wait_reasons
 from swflow.analysis.wait_parts import PARTS, REASONS
 from swflow.errors import SwflowError
@@ -19,6 +20,7 @@ from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
 from swflow.scheduling.state.accounts import UNLIMITED
 from swflow.scheduling.waits.divide import NO_LIMIT
+from swflow.workload.generate import generate
 
 #: The reasons that the twin computes; eligibility is before.
 DIVIDED = REASONS[1:]
@@ -242,3 +244,40 @@ def test_head_of_the_queue_waits_for_room_only() -> None:
             else:
                 assert row["order"] <= latest - row["submit_time"]
             latest = max(latest, row["start_time"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("limits", [{"jobs": 2, "processors": 40}, {"processor_minutes": 2880}], ids=str)
+def test_limits_of_a_slurm_site_are_what_its_simulator_counts(limits: dict[str, int], monkeypatch) -> None:
+    """The slow simulator counts, at each of its events, which jobs a limit keeps from starting."""
+    jobs = generate("lublin", jobs=80, processors=64, load=0.9, seed=5, users=True).jobs.with_columns(
+        pl.col("processors").clip(1, 24), pl.col("run_time").clip(1, 7200).floor(), pl.col("estimate").clip(1, 7200),
+        pl.col("user_id") % 4, submit_time=(pl.col("submit_time") / 5).floor(),
+    )  # fmt: skip
+    jobs = jobs.with_columns(estimate=pl.max_horizontal(pl.col("estimate").floor(), "run_time"))
+    some, scheduler = Workload(jobs, Machine.of(64), "site"), Scheduler(backfill="slurm", limits={"user": limits})
+    outcomes, problem = simulate(some, scheduler), prepare(some, scheduler)
+    most = tuple(limits.get(name, math.inf) for name in ("jobs", "processors", "processor_minutes"))
+    policy = naive_slurm.SlurmPolicy(backfill="slurm", limits={("user", number): most for number in range(4)})
+    arrays = zip(
+        *(getattr(problem.jobs, name).tolist() for name in ("submit", "run", "planned", "processors")), strict=True
+    )
+    plain = [
+        naive_slurm.SlurmJob(number, *values, user=user)
+        for number, (values, user) in enumerate(zip(arrays, problem.table["user_id"], strict=True))
+    ]
+    counted, last = dict.fromkeys(range(len(plain)), 0.0), [0.0]
+    pass_time = naive_slurm.SlurmMachine.pass_time
+
+    def counting(machine: naive_slurm.SlurmMachine, now: float) -> None:
+        for one in machine.queue:
+            counted[one.number] += (now - last[0]) * machine.is_limited(one)
+        last[0] = now
+        pass_time(machine, now)
+
+    monkeypatch.setattr(naive_slurm.SlurmMachine, "pass_time", counting)
+    (machine,) = naive_slurm.simulate_slurm(plain, [naive_slurm.SlurmMachine(64, policy)], "round-robin")
+    assert [machine.starts[number] for number in counted] == outcomes["start_time"].to_list()
+    found = wait_reasons(some, outcomes, scheduler).table["limit"]
+    assert 0 < found.sum() < (outcomes["start_time"] - outcomes["submit_time"]).sum()
+    np.testing.assert_allclose(found, list(counted.values()), atol=1e-6)

@@ -3,6 +3,7 @@
 import re
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -10,10 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helpers.cli import call
 from swflow import policies
 from swflow.errors import SwflowError
+from swflow.files.tables import write_workload
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
+from swflow.scheduling.plugins import protocol
 from swflow.scheduling.plugins.protocol import Profile, plain_jobs, simulate_policy
 from swflow.scheduling.plugins.source import load_own, own_digest
 from swflow.scheduling.scheduler import Scheduler
@@ -399,3 +403,15 @@ def test_a_package_names_its_policy(tmp_path, monkeypatch):
     assert list(scheduler.to_dict()["own_code"]) == ["shortest_first:Shortest"]
     outcomes = simulate(Workload(table([(0, 10, 10, 1, 1), (0, 5, 5, 1, 1)]), Machine.of(1), "two"), scheduler)
     assert outcomes["start_time"].to_list() == [5, 0]
+
+
+def test_a_slow_policy_says_how_far_it_is(tmp_path, monkeypatch, capfd):
+    """A policy ran for minutes without a word."""
+    monkeypatch.setattr(protocol, "SILENCE", 0.0)
+    monkeypatch.setattr(protocol, "time", SimpleNamespace(monotonic=iter(range(1, 999)).__next__))
+    jobs = table([(0, 10, 10, 1, 1), (5, 10, 10, 1, 1), (20, 1, 1, 1, 1)])
+    write_workload(Workload(jobs, Machine.of(2), "tiny"), tmp_path / "tiny.parquet")
+    assert call("simulate", tmp_path / "tiny.parquet", "--policy", "swflow.policies:Fcfs") == 0
+    said = [line for line in capfd.readouterr().err.splitlines() if line.startswith("policy swflow.policies:Fcfs:")]
+    assert "policy swflow.policies:Fcfs: 1 of 3 jobs submitted" in said
+    assert said[-1] == "policy swflow.policies:Fcfs: 3 of 3 jobs submitted"

@@ -16,6 +16,7 @@ from swflow.cli.terminal import (
     progress_bar,
     read_schedulers,
     say,
+    say_log,
     say_removed,
     tracked,
 )
@@ -203,6 +204,7 @@ def simulate(
     """
     from swflow.analysis.metrics import Middle
 
+    say_log()
     options = scheduler_options(values)
     middle = Middle(warm_up, cool_down)
     workloads = [Path(name) for path in workload for name in expand(str(path))]

@@ -477,6 +477,18 @@ def say(text: str) -> None:
         print(text, file=sys.stderr)
 
 
+def say_log() -> None:
+    """Print what the package logs, such as how far a slow policy is, as notes."""
+    import logging
+
+    logger = logging.getLogger("swflow")
+    if not logger.handlers:
+        notes = logging.Handler(logging.INFO)
+        notes.emit = lambda record: say(record.getMessage())  # type: ignore[method-assign]
+        logger.addHandler(notes)
+        logger.setLevel(logging.INFO)
+
+
 def check_ending(output: Path, *endings: str) -> None:
     """Raise an error, before any work is done, unless the output has one of the endings and can be written."""
     from swflow.files.atomic import check_output

@@ -320,7 +320,7 @@ def _marks(data: FigureData, lines: Sequence[Spec], x: alt.X, y: alt.Y, first: b
 def _lines_of(pair: tuple[str, str], rows: Sequence[Row], common: str) -> Iterator[Spec]:
     """Yield the lines of a pair: its name, its measures, and what would decide them."""
     name = _name_of(pair, common)
-    for part in textwrap.wrap(name, _LINE, break_on_hyphens=False):
+    for part in _broken(name):
         yield {"l": "", "t": part}
     for row in rows:
         line: Spec = {"l": FOREST_MEASURES[row.measure], "p": f"{pair[0]}, base {pair[1]}", "v": row.verdict}
@@ -332,6 +332,19 @@ def _lines_of(pair: tuple[str, str], rows: Sequence[Row], common: str) -> Iterat
         yield line
     for text in _deciding(rows):
         yield {"l": "", "d": text}
+
+
+def _broken(name: str) -> list[str]:
+    """
+    Return the lines of a name, which are broken at blanks and before the steps of workloads.
+
+    Examples
+    --------
+    >>> _broken("first-contiguous on SDSC-SP2+completed+alvio-28+first-10000")
+    ['first-contiguous on SDSC-SP2+completed', '+alvio-28+first-10000']
+    """
+    lines = textwrap.wrap(name.replace("+", " \0+"), _LINE, break_on_hyphens=False)
+    return [line.replace(" \0", "").replace("\0", "") for line in lines]
 
 
 def _deciding(rows: Iterable[Row]) -> Iterator[str]:

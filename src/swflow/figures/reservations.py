@@ -1,6 +1,7 @@
 """Figures of reservation tables: the processors of the jobs of some runs over time."""
 
 import json
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -23,7 +24,7 @@ DAY = 86_400.0
 
 RESERVATION_TABLE_CAPTION = (
     "Each rectangle is a job, on consecutive processors (upwards) from its start to its end; a job on scattered "
-    "processors has several, of one colour. Lines separate nodes. Dark shadows (intervals in which the jobs of "
+    "processors has several, of one color. Lines separate nodes. Dark shadows (intervals in which the jobs of "
     "a node do not change) have a demand above the capacity of the node; the penalty is the relative excess, summed "
     "over the resources (0.33: demand is 133 % of capacity)."
 )
@@ -36,6 +37,9 @@ JOB_COLOURS = ("#7fc4ff", "#ffb477", "#8be08b", "#f7a8c4", "#f5e663", "#c9b3ff",
 _PENALTY_COLOURS = ("rgba(0, 0, 0, 0.04)", "rgba(0, 0, 0, 0.5)")
 _TABLE_WIDTH, _TABLE_HEIGHTS, _PIXELS_PER_PROCESSOR = 760, (120, 520), 5
 _TIME_UNITS = ((2 * 86_400, 86_400, "days"), (2 * 3600, 3600, "hours"), (120, 60, "minutes"), (0, 1, "seconds"))
+
+#: Letters in a line of a title and of a subtitle, which fit on a telephone.
+_TITLE, _SUBTITLE = 38, 50
 
 
 @dataclass(frozen=True)
@@ -280,4 +284,7 @@ def _table_title(table: ReservationTable, places: pl.DataFrame, shaded: pl.DataF
                 f"the {len(rest):,} smallest of {rows.height:,} rectangles of {what} are left out, "
                 f"{float(rest.sum()) / float(rows['area'].sum()):.2%} of their area"
             )
-    return alt.TitleParams(table.name, subtitle=lines)
+    return alt.TitleParams(
+        textwrap.wrap(table.name, _TITLE, break_on_hyphens=False),
+        subtitle=[part for line in lines for part in textwrap.wrap(line, _SUBTITLE)],
+    )

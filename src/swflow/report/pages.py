@@ -63,7 +63,7 @@ def _overview(source: Source) -> Page:
     decided = [study for study in others if study not in undecided]
     note = "The strongest differences come first. The page of a study has its figures."
     answers = Section("What the studies found", note, items(source, decided, "Sweeps; see its page."))
-    note = "What would decide each study, with a probability of 80 %; for other sizes, see `swflow power`."
+    note = "What would decide each study, with a probability of 80 %; for other sizes, see swflow power."
     open_answers = Section("Undecided", note, items(source, undecided))
     note = "Each variant against the base of its study. Pages of studies show more measures."
     differences = Section("All differences that the studies ask for", note, source.forest(source.plan.studies))

@@ -1,6 +1,8 @@
 """Policies written in Python: the protocol, the views of jobs and machine, and the event loop."""
 
 import heapq
+import logging
+import time
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -14,6 +16,11 @@ from swflow.scheduling.plugins.source import error_inside
 
 #: Calls of `Policy.decide` on an idle machine, without further arrivals, after which waiting jobs are an error.
 PATIENCE = 10_000
+
+#: Seconds between two notes on how far a policy is.
+SILENCE = 15.0
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, eq=False)
@@ -249,6 +256,11 @@ class Replay:
         self._coming = 0
 
     @property
+    def submissions(self) -> int:
+        """How many jobs have been submitted."""
+        return self._coming
+
+    @property
     def more_to_come(self) -> bool:
         """Whether jobs are still to be submitted."""
         return self._coming < len(self.jobs)
@@ -310,9 +322,11 @@ def simulate_policy(jobs: Sequence[Job], run: Sequence[float], processors: int, 
     if not callable(getattr(policy, "decide", None)):
         raise SwflowError(f"policy: {name}: has no method decide(now, queue, running, machine)")
     on_submit, on_end, decide = (_guarded(policy, method, name) for method in ("on_submit", "on_end", "decide"))
-    replay = Replay(jobs, run, processors)
-    idle = 0
+    replay, idle, due = Replay(jobs, run, processors), 0, time.monotonic() + SILENCE
     while replay.queue or not replay.idle:
+        if time.monotonic() > due:
+            _LOG.info("policy %s: %s of %s jobs submitted", name, f"{replay.submissions:,}", f"{len(jobs):,}")
+            due += SILENCE
         if not replay.advance():
             raise SwflowError(
                 f"policy: {name}: {len(replay.queue):,} jobs are never started, the first of them job "
