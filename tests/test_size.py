@@ -8,7 +8,6 @@ from typing import Any
 import polars as pl
 import pytest
 
-from swflow.analysis import metrics as metrics_module
 from swflow.database.load import load
 from swflow.errors import SwflowError
 from swflow.figures import draw
@@ -30,8 +29,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Treat every table with more than 100 rows as large."""
-    for module in (tables, metrics_module):
-        monkeypatch.setattr(module, "MOST_AT_ONCE", 100)
+    monkeypatch.setattr(tables, "MOST_AT_ONCE", 100)
     monkeypatch.setattr(tables, "ROW_GROUP", 150)
 
 

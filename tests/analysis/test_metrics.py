@@ -47,13 +47,6 @@ def test_metrics_equal_plain_python():
         assert figures[f"p95_{measure}"] == pytest.approx(np.quantile(values, 0.95))
 
 
-def test_metrics_of_many_jobs_are_computed_one_by_one(monkeypatch):
-    table = drawn(50)
-    whole = metrics(table, 16)
-    monkeypatch.setattr("swflow.analysis.metrics.MOST_AT_ONCE", 49)
-    assert metrics(table, 16) == whole
-
-
 def test_metrics_do_not_depend_on_the_origin_of_time():
     table = drawn(50)
     for later in (4096.0, -65536.0):

@@ -1,6 +1,7 @@
 """Nested options: one declaration gives the checks, their messages, the schema, the help and the docs."""
 
 import random
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ import yaml
 
 from helpers.cli import call
 from swflow.errors import SwflowError
+from swflow.scheduling.nested_options import SCHEDULER_PARAMETERS
 from swflow.scheduling.option_checks import checked
 from swflow.scheduling.option_kinds import Option
 from swflow.scheduling.options import OPTIONS, Options, help_of
@@ -193,6 +195,12 @@ def test_every_nested_key_has_a_meaning_in_schema_help_and_docs() -> None:
         assert path[-1].removeprefix("user_") in documented, (name, path)
     for name, option in NESTED.items():
         assert all(key in help_of(name) for key in option.keys)
+
+
+def test_the_documentation_has_the_defaults_of_the_parameters_of_slurm() -> None:
+    documented = (ROOT / "docs/reference/schedulers.md").read_text()
+    rows = dict(re.findall(r"^  \| `(\w+)` \| .* \| ([\d.]+) \|$", documented, re.MULTILINE))
+    assert rows == {name: f"{one.default:g}" for name, one in SCHEDULER_PARAMETERS.items()}
 
 
 def test_a_wrong_nested_option_of_a_config_has_the_message_of_its_check(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ import polars as pl
 from swflow.analysis.heatmap import ABOVE_1
 from swflow.analysis.saturation import is_saturated
 from swflow.errors import SwflowError
-from swflow.files.tables import MOST_AT_ONCE
 from swflow.jobs.busy import use_of
 
 #: Columns summarized by mean, median and 95th percentile.
@@ -154,7 +153,6 @@ def metrics(outcomes: pl.DataFrame | pl.LazyFrame, machine: int) -> dict[str, fl
     share = (100 * pl.col("penalty_time") / pl.col("run_time")).filter(pl.col("run_time") > 0)
     bounded = (pl.col("response_time") / pl.col("run_time").clip(lower_bound=GUIM_BOUND)).clip(lower_bound=1.0)
     whole = outcomes.lazy()
-    jobs = whole.select(pl.len()).collect(engine="in-memory").item()
     figures = [
         pl.len().alias("jobs"),
         pl.when(span > 0).then(area.sum() / (machine * span)).alias("offered_load"),
@@ -169,10 +167,7 @@ def metrics(outcomes: pl.DataFrame | pl.LazyFrame, machine: int) -> dict[str, fl
         penalized.mean().alias("penalized_percent"),
         share.mean().alias("penalized_share_percent"),
     ]
-    parts = [figures] if jobs <= MOST_AT_ONCE else [[figure] for figure in figures]
-    row: dict[str, Any] = {}
-    for part in parts:
-        row |= whole.select(part).collect(engine="in-memory").row(0, named=True)
+    row: dict[str, Any] = whole.select(figures).collect(engine="in-memory").row(0, named=True)
 
     # A quantile of a series takes a fifth of the time of the same expression in a query. Each sorts a copy.
     def column(values: pl.Expr) -> pl.Series:

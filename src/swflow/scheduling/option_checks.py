@@ -8,10 +8,8 @@ from numbers import Integral, Real
 from typing import Any
 
 from swflow.errors import SwflowError, shown, suggest
-from swflow.jobs.machine import checked_resources
 from swflow.scheduling.option_kinds import LATEST, Option
 from swflow.scheduling.orders.vocabulary import LOG
-from swflow.scheduling.plugins.source import is_own, load_own, named_by_packages
 
 
 def checked(option: Option, value: Any, where: str) -> Any:
@@ -183,6 +181,8 @@ def _order(option: Option, value: Any, where: str) -> Any:
 
 def _plugin(option: Option, value: Any, where: str) -> str:
     """Return a class of the user's own as ``module:Name``; an installed package can give it a name."""
+    from swflow.scheduling.plugins.source import is_own, load_own, named_by_packages  # which imports slowly
+
     if not is_own(value):
         named = named_by_packages()
         if not isinstance(value, str) or value not in named:
@@ -217,6 +217,8 @@ def _named(option: Option, value: Any, where: str) -> dict[str, Any]:
 
 def _units(option: Option, value: Any, where: str) -> dict[str, int | None]:
     """Return the units of resources in order of their names; None leaves a resource out."""
+    from swflow.jobs.machine import checked_resources
+
     each = _each(option)
     left_out = [name for name, one in value.items() if one is None] if isinstance(value, Mapping) else []
     given = {**value, **dict.fromkeys(left_out, 0)} if left_out and each.optional else value

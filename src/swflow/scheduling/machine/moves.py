@@ -1,4 +1,9 @@
-"""Move reservations forward. Apart from the plan: conservative backfilling on RICC takes many times as long without."""
+"""
+Move reservations forward.
+
+Bounds of earlier searches are for long queues: conservative backfilling of the first 120,000 jobs of RICC takes 1.5
+times as long without. Short queues do not need them: on HPC2N the time is the same.
+"""
 
 from typing import NamedTuple
 
