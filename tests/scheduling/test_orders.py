@@ -106,7 +106,7 @@ def test_formulas_mean_what_python_means(text, value):
     [
         ({"reservations": 0}, "reservations: 0; expected at least 1"),
         ({"places": True}, "places: processors are not numbered"),
-        ({"unavailable": [{"from": 0, "until": 5}]}, "unavailable: .* lacks 'processors'"),
+        ({"unavailable": [{"from": 0, "until": 5}]}, "unavailable: .*; give either processors or nodes"),
         ({"unavailable": [{"form": 0}]}, "unavailable: unknown key 'form'; did you mean 'from'"),
         ({"prediction": "perfct"}, "prediction: unknown value 'perfct'; did you mean 'perfect'"),
         ({"backfill_order": "sjff"}, "backfill_order: unknown order 'sjff'"),

@@ -513,14 +513,13 @@ def test_the_database_has_the_fit_next_to_published_values(tmp_path, monkeypatch
             "SELECT DISTINCT recipe, source, model FROM model_fit JOIN workloads USING (workload)"
         ).fetchall()
         ours = connection.execute(
-            "SELECT \"column\", ours FROM reproduction WHERE paper = 'Minh 2009' AND \"table\" = 'Table 2' "
-            "AND reason IS NULL"
+            "SELECT reading, ours FROM readings WHERE paper = 'Minh 2009' AND \"table\" = 'Table 2'"
         ).fetchall()
         jobs = connection.execute(
             "SELECT ours FROM reproduction WHERE \"table\" = 'Table 1' AND row = 'KTH' AND figure = 'jobs'"
         ).fetchall()
     assert recipes == [("KTH-SP2+song-like", "KTH-SP2", "song")]
-    assert ours == [("Song et al. (%)", pytest.approx(np.median(areas)))]
+    assert ours == [("swflow's model after Song et al.", pytest.approx(np.median(areas)))]
     assert jobs == [(300.0,)]
 
 
