@@ -148,15 +148,12 @@ def changed_by(package: Path, file: str, old: str, new: str, commands: tuple[str
 @pytest.mark.slow
 def test_a_fingerprint_counts_what_a_command_runs(copied):
     fast = "scheduling/engine/fast_easy.py"
+    edit = "shadow = work.planned_ends[place]", "shadow = 0.0 + work.planned_ends[place]"
     words = (copied / fast).read_text().split('"""')[1]
     assert changed_by(copied, fast, words, "Other words.") == set()
     assert changed_by(copied, fast, "\nimport ", "\n# a comment\nimport ") == set()
-    assert changed_by(copied, fast, "shadow = work.planned_ends[place]", "shadow = 0.0 + work.planned_ends[place]") >= {
-        "simulate"
-    }
-    assert not {"fetch", "clean", "select", "report"} & changed_by(
-        copied, fast, "shadow = work.planned_ends[place]", "shadow = 0.0 + work.planned_ends[place]"
-    )
+    assert changed_by(copied, fast, *edit) >= {"simulate"}
+    assert not {"fetch", "clean", "select", "report"} & changed_by(copied, fast, *edit)
     assert changed_by(copied, "report/site/page.html", "swflow report", "our report") == {"report"}
     assert changed_by(copied, "log/fetch.py", "BACK_OFF = 0.3", "BACK_OFF = 0.4") == {"fetch"}
     assert changed_by(copied, "cli/steps.py", "select_jobs(", "select_jobs(*(), ") == {"select"}
