@@ -329,7 +329,7 @@
   }
   async function draw(figure) {
     const place = figure.querySelector(".drawing"), room = place.clientWidth;
-    if (!room) return;
+    if (!room) { figure.begun = false; near.observe(figure); return; }
     figure.drawnFor = [room, dark.matches];
     try {
       // How wide labels are is known only when they are drawn: what is too wide is drawn again, narrower.
@@ -365,7 +365,7 @@
 
   // What is near is built first, and the rest when the browser is idle, so that everything is there to be printed.
   let queue = Promise.resolve();
-  const visible = block => block.offsetParent !== null;
+  const visible = block => block.checkVisibility();
   function build(block) {
     if (block.begun || !visible(block)) return;
     block.begun = true;
@@ -383,7 +383,8 @@
   document.querySelectorAll("figure.block").forEach(wireFigure);
   document.querySelectorAll(".block.matrix").forEach(buildMatrix);
   document.querySelectorAll(".block.compare").forEach(buildComparison);
-  const idle = window.requestIdleCallback || (task => setTimeout(task, 200));
+  const MOST_WAITED = 200; // ms: a busy browser is never idle
+  const idle = task => window.requestIdleCallback ? requestIdleCallback(task, {timeout: MOST_WAITED}) : setTimeout(task, MOST_WAITED);
   function buildNext() {
     const block = blocks.find(block => !block.begun && visible(block));
     if (!block) return;
@@ -391,7 +392,9 @@
     queue.then(() => idle(buildNext));
   }
   if (document.querySelectorAll("article").length === 1) addEventListener("load", () => idle(buildNext));
-  for (const fold of document.querySelectorAll("details.fold")) fold.addEventListener("toggle", () => { if (fold.open) idle(buildNext); });
+  for (const fold of document.querySelectorAll("details.fold")) fold.addEventListener("toggle", () => {
+    if (fold.open) blocks.filter(block => fold.contains(block)).forEach(build);
+  });
   window.swflowReport = {
     recipe,
     async buildAll() {
