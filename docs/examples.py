@@ -4,9 +4,10 @@ Run the examples of the documentation, and compare or update their output.
 `python docs/examples.py [PAGE …]` runs the pages and updates the output in them. The tests only compare it.
 The examples of a page run from top to bottom in a folder that contains only the programs (`*.py`) of the page's folder.
 With `<!-- examples: project -->`, they run in the project of `swflow init`, after its workflow. With
-`<!-- examples: default -->`, they run beside the database of the default config, and with `<!-- examples: clone -->`
-beside the benchmarks of a clone. `<!-- not run: REASON -->` excludes the next block; a reason that begins with a file
-of the repository states what runs it instead.
+`<!-- examples: default -->`, they run beside the database of the default config, with `<!-- examples: clone -->`
+beside the benchmarks of a clone, and with `<!-- examples: site -->` beside the files of a synthetic Slurm site, with
+its `squeue`. `<!-- not run: REASON -->` excludes the next block; a reason that begins with a file of the repository
+states what runs it instead.
 
 Languages: `console` (commands after `$` and their output), `sh` (commands), `python`, and `sql` with the output in the
 following `text` block. `yaml` blocks with parts of a config are checked against the schema. A block with a title, such
@@ -101,8 +102,45 @@ def make_clone(folder: Path) -> None:
     (folder / "benchmarks").symlink_to(ROOT / "benchmarks")
 
 
+def make_site(folder: Path) -> None:
+    """Write the accounting, configuration and queue of a Slurm site of ten weeks, and a database of its log."""
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    import other_simulator
+    import truth_sites
+
+    case = truth_sites.preempting(1200, 10, seed=1)
+    folder.mkdir(parents=True)
+    records = other_simulator.simulate(case.site, case.jobs)
+    truth_sites.write_files(case, records, folder)
+    (folder / "bin").mkdir()
+    (folder / "bin/squeue").write_text(f"#!/bin/sh\ncat <<'END'\n{_queue(case.jobs[-1].submit)}\nEND\n")
+    (folder / "bin/squeue").chmod(0o755)
+    with contextlib.chdir(folder), contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
+        tables = "--qos qos.txt --associations assoc.txt --nodes nodes.txt"
+        _swflow(f"import site conf/slurm.conf {tables} -o site.yaml")
+        _swflow("import sacct sacct.txt -o site.parquet --processors 2432")
+        _swflow("simulate site.parquet -o runs --scheduler easy --scheduler fcfs")
+        _swflow("load runs --database site.duckdb")
+
+
+def _queue(latest: int) -> str:
+    """Return what ``squeue --json`` prints for a site whose latest job was submitted at second ``latest``."""
+    import truth_sites
+
+    now = int(truth_sites.BEGAN.timestamp()) + latest
+    shapes = [("cpu", "RUNNING", 64, 1440), ("cpu", "PENDING", 512, 720), ("gpu", "PENDING", 32, 480)]
+    jobs = [
+        {"job_id": 9000 + place, "job_state": [state], "state_reason": "None" if state == "RUNNING" else "Resources",
+         "partition": partition, "user_name": "u1n", "account": "lab", "qos": "normal", "cpus": cpus,
+         "node_count": max(1, cpus // 32), "time_limit": minutes, "submit_time": now - 600,
+         "start_time": now - 600 if state == "RUNNING" else 0, "eligible_time": now - 600}
+        for place, (partition, state, cpus, minutes) in enumerate(shapes)
+    ]  # fmt: skip
+    return json.dumps({"jobs": jobs})
+
+
 #: The folders in which examples of pages run, and the functions that build them.
-PLACES = {"project": make_project, "default": make_default, "clone": make_clone}
+PLACES = {"project": make_project, "default": make_default, "clone": make_clone, "site": make_site}
 
 
 def _make_runs(folder: Path, config: dict[str, Any], log: str, entry: dict[str, Any]) -> None:
@@ -274,7 +312,8 @@ def _run(command: str) -> list[str]:
             status = _swflow_status(words[1:])
         printed = out.getvalue()
     else:
-        environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+        folders = (str(Path.cwd() / "bin"), str(Path(sys.executable).parent), os.environ["PATH"])
+        environment = os.environ | {"PATH": os.pathsep.join(folders)}
         done = subprocess.run(
             ["bash", "-c", command], env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             check=False,

@@ -96,6 +96,12 @@ def default(tmp_path_factory) -> Path:
     return _built("default", tmp_path_factory)
 
 
+@pytest.fixture(scope="session")
+def site(tmp_path_factory) -> Path:
+    """Build the files of a synthetic Slurm site, with a database of its log, once."""
+    return _built("site", tmp_path_factory)
+
+
 def _built(place: str, tmp_path_factory) -> Path:
     sys.path.insert(0, str(Path(__file__).parents[1] / "docs"))
     from examples import PLACES
