@@ -46,8 +46,9 @@ class Site:
 
     ``partitions`` maps to pools; jobs of a higher tier come first, and then those with more points, which are
     ``weights`` times the factors age, size, QOS and partition. ``limits`` of a QOS are the units and the running jobs
-    of each user. ``preempts`` maps a QOS to those whose jobs it requeues; these wait for ``requeue`` seconds. A start
-    and an end take up to ``latency`` seconds.
+    of each user. ``preempts`` maps a QOS to those whose jobs it requeues; these wait for ``requeue`` seconds. With
+    ``within_plan``, a cycle requeues jobs only if no job before in the order is delayed, as Slurm does. A start and an
+    end take up to ``latency`` seconds.
     """
 
     pools: Mapping[str, Pool]
@@ -63,6 +64,7 @@ class Site:
     limits: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     preempts: Mapping[str, Sequence[str]] = field(default_factory=dict)
     requeue: int = 121
+    within_plan: bool = False
     cycle: int = 30
     tests: int = 100
     window: int = DAY
@@ -306,7 +308,7 @@ class Simulation:
                 pool.open_plan(self.now)
                 opened.add(name)
             start, node = pool.earliest(job.units, job.limit)
-            if start > self.now and self._preempt(job):
+            if start > self.now and self._delays_none(job) and self._preempt(job):
                 self._begin(job)
                 return True  # the next cycle plans with the units that are left
             if start == self.now and pool.free[node] >= job.units:
@@ -317,14 +319,30 @@ class Simulation:
                 pool.reserve(node, start, job.limit, job.units)
         return any_started
 
-    def _preempt(self, job: Job) -> bool:
-        """Requeue the smallest jobs that a job preempts, if it then has room; return whether it has."""
+    def _preempted(self, job: Job) -> list[tuple[int, Job]]:
+        """Return the running jobs that a job preempts, with their starts."""
         others, pool = self.site.preempts.get(job.qos, ()), self._pool(job)
-        running = [
+        return [
             (start, one) for one, start, _ in self.started.values() if one.qos in others and self._pool(one) is pool
         ]
+
+    def _delays_none(self, job: Job) -> bool:
+        """Return whether a job fits into the plan from now on without the jobs that it preempts."""
+        if not self.site.within_plan or self._pool(job).share:
+            return True
+        pool = self._pool(job)
+        freed = [(max(pool.running[one.number][0], self.now + 1), one.units) for _, one in self._preempted(job)]
+        return all(
+            left + sum(units for end, units in freed if end > time) >= job.units
+            for time, left in zip(*pool.steps[0], strict=True)
+            if time < self.now + job.limit
+        )
+
+    def _preempt(self, job: Job) -> bool:
+        """Requeue the smallest jobs that a job preempts, if it then has room; return whether it has."""
+        pool, running = self._pool(job), self._preempted(job)
         running.sort(key=lambda entry: (entry[1].units, entry[1].number))
-        if pool.share or not others or pool.free[0] + sum(one.units for _, one in running) < job.units:
+        if pool.share or not running or pool.free[0] + sum(one.units for _, one in running) < job.units:
             return False
         for start, one in running:
             if pool.free[0] >= job.units:
@@ -393,6 +411,14 @@ def check() -> None:
     # Preemption: job 1 requeues job 0, which runs anew.
     preempting = replace(slurm, preempts={"high": ["normal"]})
     assert _starts(preempting, (0, 300, 300, 4), (50, 10, 10, 2), qos={1: "high"}) == [171, 50]
+    # Job 2 is planned at 300, when job 1 ends; job 3 preempts job 1 at once, or not, since it would delay job 2.
+    jobs, qos = (
+        ((0, 100, 100, 4), (0, 300, 300, 1), (1, 10, 10, 5), (50, 260, 260, 1)),
+        dict.fromkeys((0, 2, 3), "high"),
+    )
+    five = replace(preempting, pools={"all": Pool(5)})
+    assert _starts(five, *jobs, qos=qos)[2:] == [320, 60]
+    assert _starts(replace(five, within_plan=True), *jobs, qos=qos) == [0, 221, 100, 110]
     # GPUs: two nodes of 2; jobs of 1 GPU share a node, so that the job of 2 has one.
     gpus = replace(slurm, pools={"all": Pool(4, share=2)})
     assert _starts(gpus, (0, 50, 50, 1), (1, 50, 50, 1), (2, 50, 50, 2), (3, 5, 5, 1)) == [0, 1, 2, 50]

@@ -1,9 +1,9 @@
 """
-Make three sites whose truths are known, with the files that such sites have.
+Make four sites whose truths are known, with the files that such sites have.
 
 A schedules by EASY as in the textbook and has accounting alone. B has Slurm with limits of users, tiers and weights. C
-has Slurm with GPUs and preemption. Jobs are drawn: users submit in bursts by day, run times are log-normal, and time
-limits are rounded up.
+has Slurm with GPUs and preemption, and D the same, but a cycle preempts within its plan only. Jobs are drawn: users
+submit in bursts by day, run times are log-normal, and time limits are rounded up.
 """
 
 import math
@@ -277,7 +277,13 @@ def preempting(count: int, weeks: float, seed: int) -> Case:
     return Case("C", site, draw(site, streams, count, weeks, seed), questions, 32, seed, _C_CONF, _C_QOS)
 
 
-CASES: dict[str, Callable[[int, float, int], Case]] = {"A": textbook, "B": limited, "C": preempting}
+def planned(count: int, weeks: float, seed: int) -> Case:
+    """Return site D: site C, where jobs preempt others in a cycle only if they delay no job before them."""
+    case = preempting(count, weeks, seed)
+    return replace(case, name="D", site=replace(case.site, within_plan=True))
+
+
+CASES: dict[str, Callable[[int, float, int], Case]] = {"A": textbook, "B": limited, "C": preempting, "D": planned}
 
 
 # -- files

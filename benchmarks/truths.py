@@ -1,9 +1,9 @@
 """
 Ask swflow what changes at sites whose answers are known, and compare.
 
-    python benchmarks/truths.py [--sites A B C] [--jobs 8000] [--weeks 10] [--seed 1] [--first 3] [--keep FOLDER]
+    python benchmarks/truths.py [--sites A B C D] [--jobs 8000] [--weeks 10] [--seed 1] [--first 3] [--keep FOLDER]
 
-`other_simulator.py` simulates three sites (`truth_sites.py`), and again with each change: that is the truth. Then the
+`other_simulator.py` simulates four sites (`truth_sites.py`), and again with each change: that is the truth. Then the
 public commands of swflow read the files of a site and answer the questions. The table shows the change of the mean
 wait in truth and as answered with its 95 % interval; whether the truth is inside; whether the sign is right, and
 whether the answer calls it certain; and the errors of the simulated mean waits beside the trust that swflow states.

@@ -21,7 +21,7 @@ def test_the_other_simulator_makes_the_schedules_by_hand(truths):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["A", "B", "C"])
+@pytest.mark.parametrize("name", ["A", "B", "C", "D"])
 def test_answers_agree_with_the_truth(truths, tmp_path, name):
     case = truths.CASES[name](1500, 9, 3)
     found = list(truths.answers(case, tmp_path, first=3))
