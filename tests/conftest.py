@@ -51,6 +51,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         compiles = COMPILING & set(item.path.relative_to(item.config.rootpath).parts)
         if marks or compiles or getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker("more")
+        if "compiled" in marks and os.environ.get("SWFLOW_INTERPRET", "0") not in ("", "0"):
+            item.add_marker(pytest.mark.skip(reason="it checks what is compiled"))
     items.sort(key=lambda item: not {"cluster", "workflow"} & {mark.name for mark in item.iter_markers()})
 
 

@@ -335,7 +335,7 @@ _BYTES, _BYTES_IDLE, _BYTES_SHARED = 12, 24, 48
 
 def _require_memory(name: str, processors: int, scheduler: Scheduler) -> None:
     """Raise an error if a machine has more numbered processors than fit into the memory."""
-    if "count" in scheduler.allocations:
+    if not scheduler.is_numbered:
         return
     idle = _BYTES_IDLE if "longest-idle" in scheduler.allocations else 0
     needed = processors * (_BYTES + idle + (_BYTES_SHARED if scheduler.shares else 0))

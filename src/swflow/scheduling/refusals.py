@@ -78,7 +78,7 @@ def _backfills(one: Settings) -> set[str]:
 
 def _of_machine(one: Settings) -> _Conflicts:
     """Yield the options that counted processors, numbered ones, or nodes lack."""
-    counts, backfills, moldable = "count" in one.allocations, _backfills(one), one.shapes != "requested"
+    counts, backfills, moldable = not one.is_numbered, _backfills(one), one.shapes != "requested"
     if counts and len(one.allocations) > 1:
         yield "clusters allocation", "processors are counted at all clusters or at none; give each an allocation"
     if counts and one.places:
@@ -138,7 +138,7 @@ def _of_clusters(one: Settings) -> _Conflicts:
 
 def _of_owners(one: Settings) -> _Conflicts:
     """Yield the options of users and accounts, and of resources, that others rule out."""
-    counts, backfills, moldable = "count" in one.allocations, _backfills(one), one.shapes != "requested"
+    counts, backfills, moldable = not one.is_numbered, _backfills(one), one.shapes != "requested"
     if any(queue.limits for queue in one.queues) and (one.shares or moldable or not backfills <= _SKIPPING):
         yield (
             "limits backfill runtime allocation shapes clusters",

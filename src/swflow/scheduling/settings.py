@@ -24,6 +24,11 @@ class Settings(Options):
         return frozenset(queue.allocation for queue in self.queues)
 
     @property
+    def is_numbered(self) -> bool:
+        """Whether the processors of the machines have numbers."""
+        return "count" not in self.allocations
+
+    @property
     def orders(self) -> list[str | Callable[..., float]]:
         """The orders and backfill orders of all machines."""
         both = (order for queue in self.queues for order in (queue.order, queue.backfill_order))

@@ -136,7 +136,7 @@ def why(
     """
     recorded = scheduler.order == LOG
     if outcomes is None:
-        numbered = not recorded and "count" not in scheduler.allocations
+        numbered = not recorded and scheduler.is_numbered
         outcomes = simulate(workload, replace(scheduler, places=True) if numbered else scheduler)
     obeyed = conditions if recorded and conditions is not None else scheduler
     found = wait_reasons(workload, outcomes, obeyed, simulated=not recorded)

@@ -340,9 +340,7 @@ class Workflow:
     @property
     def with_places(self) -> list[str]:
         """The workloads that some scheduler simulates on numbered processors."""
-        placed = {
-            name for name, options in self.schedulers.items() if Scheduler.of(name, options).allocations != {"count"}
-        }
+        placed = {name for name, options in self.schedulers.items() if Scheduler.of(name, options).is_numbered}
         return [name for name, schedulers in self.runs.items() if "@" not in name and placed & {*schedulers}]
 
     # -- database, figures, report

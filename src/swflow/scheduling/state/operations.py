@@ -22,7 +22,7 @@ def move_on(state: Any, now: float) -> None:
 
 
 def occupy(state: Any, item: int, now: float) -> None:
-    """Allocate the processors of a job that starts now."""
+    """Allocate the processors of a job that starts now; the plan has a job already that is ``reserved`` for now."""
     raise NotImplementedError
 
 
@@ -116,12 +116,17 @@ def withdraw(state: Any, item: int) -> None:
 
 
 def free_now(state: Any) -> int:
-    """Return the number of free processors."""
+    """Return the number of free processors: no job that is wider can start."""
     raise NotImplementedError
 
 
 def open_pass(state: Any, now: float, free: int) -> None:
-    """Start a pass over the whole queue, without reservations."""
+    """
+    Start a pass over the whole queue, without reservations.
+
+    ``state.steps[0].free`` becomes ``free``, which `started` and `protect` then maintain: no job that is wider can
+    start. ``state.agenda.steps`` becomes the number of such bounds, at least 1.
+    """
     raise NotImplementedError
 
 
@@ -131,7 +136,11 @@ def is_kept(state: Any, now: float) -> bool:
 
 
 def can_start(state: Any, item: int, width: int, end: float) -> bool:
-    """Return whether a job can start now on these processors and end then; `occupy` uses the last that can."""
+    """
+    Return whether a job can start now on these processors and end then; `occupy` uses the last that can.
+
+    Jobs that should have ended still occupy their processors, although the plan has them end now.
+    """
     raise NotImplementedError
 
 
