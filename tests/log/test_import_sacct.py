@@ -242,6 +242,7 @@ def test_time_limits(read):
     assert counted(log)[1] == {
         "time limit UNLIMITED: the estimate is unknown": 1,
         "time limit Partition_Limit: the estimate is unknown (give --partition-limit)": 1,
+        "jobs without a Timelimit": 1,
     }
     _, jobs = read(line("3", Timelimit="Partition_Limit"), partition_limits={"main": "12:00:00"})
     assert jobs["3"]["requested_time"] == 43200

@@ -444,6 +444,7 @@ def test_jobs_without_a_limit_are_noted_by_its_kind(tmp_path):
     assert {note: count for note, count in log.tally.notes.items() if "limit" in note} == {
         "time limit UNLIMITED: the estimate is unknown": (2, 2),
         "time limit Partition_Limit: the estimate is unknown (give --partition-limit)": (1, 4),
+        "jobs without a Timelimit": (1, 5),
     }
 
 

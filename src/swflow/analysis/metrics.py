@@ -93,7 +93,7 @@ class Middle:
         )
 
 
-_AMOUNT = re.compile(r"(\d+(?:\.\d+)?) ?days?|(\d+) ?jobs?")
+_AMOUNT = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?days?|([0-9]+) ?jobs?")
 
 
 def _days_and_jobs(text: str) -> tuple[float, int]:

@@ -34,7 +34,7 @@ _NO_LIMIT = {"UNLIMITED", "INFINITE", "NOT_SET", "PARTITION_LIMIT", "INVALID", "
 _NO_TIME = {"N/A", "NONE", "UNKNOWN", "(NULL)", "NULL", ""}
 
 #: The name of an array that waits, such as 50_[0-59%20], of a task, or of a component of a heterogeneous job.
-_ARRAY = re.compile(r"(\d+)_\[?([^\]]*)\]?(?:%\d+)?")
+_ARRAY = re.compile(r"([0-9]+)_\[?([^\]]*)\]?(?:%[0-9]+)?")
 
 
 def read_squeue(path: Path) -> Queue:
@@ -146,7 +146,7 @@ def _time(text: str, where: str) -> Any:
     """Return a local time, or the seconds since 1970 if the text is a number or has an offset from UTC."""
     if re.fullmatch(r"[0-9]{1,15}", text):
         return moment(text, where)
-    if re.search(r":\d\d(?:\.\d+)?\s*(?:Z|[+-]\d\d:?\d\d)$", text):
+    if re.search(r":[0-9][0-9](?:\.[0-9]+)?\s*(?:Z|[+-][0-9][0-9]:?[0-9][0-9])$", text):
         found, _ = moments(pl.Series([text]), "UTC")
         return local_time(text, where) if found[0] is None else moment(found[0], where)
     return local_time(text, where)

@@ -27,7 +27,7 @@ def parse_limit(text: str) -> float:
     >>> parse_limit("12h"), parse_limit("1-12:00:00"), parse_limit("90")
     (43200.0, 129600.0, 5400.0)
     """
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|min|m|h|d|w)", text.strip())
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*(s|min|m|h|d|w)", text.strip())
     if match:
         found: float | None = float(match[1]) * _UNITS[match[2]]
     else:

@@ -21,8 +21,8 @@ NAME_KEYS: dict[str, str] = {
     "constraint_id": "Constraint",
 }
 
-_NAMED = re.compile(r"(-?\d+)[ \t:.=]+(\S.*)", re.DOTALL)
-_NUMBER = re.compile(r"[-+]?\d+(?:,\d{3})*(?:\.\d+)?(?:[eE][-+]?\d{1,9})?(?![\d_])")
+_NAMED = re.compile(r"(-?[0-9]+)[ \t:.=]+(\S.*)", re.DOTALL)
+_NUMBER = re.compile(r"[-+]?[0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{1,9})?(?![0-9_])")
 
 #: Names in logs of the archive that are missing from the time zone database of some systems.
 _US_ZONES = {

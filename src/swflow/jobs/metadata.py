@@ -19,6 +19,13 @@ _REQUIRED: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 
+#: The options of a scheduler whose values are names, or none.
+_NAMED = {
+    "order", "backfill", "backfill_order", "estimates", "prediction", "allocation", "runtime", "event_order",
+    "dispatch", "shapes",
+}  # fmt: skip
+
+
 def check_metadata(about: Mapping[str, Any], where: str) -> None:
     """
     Raise an error if the metadata of a file lacks a key of its kind, or has a value of another type.
@@ -104,6 +111,12 @@ def _metrics(value: Any, where: str) -> None:
             number(figure, f"{where}: {name}")
 
 
+def _options(value: Any, where: str) -> None:
+    for name in _NAMED & _mapping(value, where).keys():
+        if not isinstance(value[name], str | None):
+            raise SwflowError(f"{where}: {name}: {shown(value[name])}; expected a text")
+
+
 def _schedulers(value: Any, where: str) -> None:
     for name, options in _mapping(value, where).items():
         _mapping(options, f"{where}: {name}")
@@ -118,7 +131,7 @@ _CHECKS: dict[str, Callable[[Any, str], object]] = {
     "header": _header,
     "history": _history,
     **dict.fromkeys(("workload", "scheduler", "input", "source", "log", "sweep", "measured"), text),
-    "options": _mapping,
+    "options": _options,
     "metrics": _metrics,
     "correlations": _metrics,
     "schedulers": _schedulers,

@@ -216,19 +216,21 @@ def check_columns(jobs: pl.DataFrame, name: str, needed: Iterable[str] = NEEDED_
     """
     Check the columns of a job table and their types; return the table with numbers in the types of `JOB_COLUMNS`.
 
-    Narrower numbers are accepted (whole numbers for times, 32 bits). Columns outside of `JOB_COLUMNS` stay unchanged.
+    Columns without any value get their type, too. Narrower numbers are accepted (whole numbers for times, 32 bits).
+    Columns outside of `JOB_COLUMNS` stay unchanged.
     """
     for column in needed:
         if column not in jobs.columns:
             raise SwflowError(f"{name}: no column {column}; a workload needs {', '.join(needed)}")
-    schema = {column: dtype for column, dtype in jobs.schema.items() if column in JOB_COLUMNS}
+    known = JOB_COLUMNS | IMPORTED_COLUMNS | ELIGIBILITY_COLUMNS
+    typed = [column for column, found in jobs.schema.items() if column in JOB_COLUMNS or found == pl.Null]
     for column, found in jobs.schema.items():
-        wanted = (JOB_COLUMNS | IMPORTED_COLUMNS | ELIGIBILITY_COLUMNS).get(column)
+        wanted = known.get(column)
         if wanted is not None and found not in (wanted, pl.Null) and not _fits(found, wanted, column in JOB_COLUMNS):
             raise SwflowError(f"{name}: column {column} holds {found}, not {wanted}; convert it")
     if "shapes" in jobs.columns:
         _check_shapes(jobs.schema["shapes"], name)
-    return jobs.cast({column: JOB_COLUMNS[column] for column in schema})
+    return jobs.cast({column: known[column] for column in typed if column in known})
 
 
 def _fits(found: pl.DataType, wanted: pl.DataType, is_standard: bool) -> bool:

@@ -49,6 +49,15 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 Source = str | os.PathLike[str] | Mapping[str, Any]
 
 
+def is_address(text: str) -> bool:
+    """Return whether a text is an address of http, https or file."""
+    try:
+        urllib.parse.urlsplit(text).port  # noqa: B018  a wrong host or port raises an error
+    except ValueError:
+        return False
+    return re.match(r"(https?|file)://", text) is not None
+
+
 def load_catalogue(sources: Source | Iterable[Source]) -> dict[str, Log]:
     """
     Read and check catalogues of logs: YAML files, or their content; return the logs by name, in order.
@@ -148,8 +157,8 @@ def _checked(name: Any, entry: Any, where: str) -> Log:
     _check_period(log, where)
     if log.sha256 is not None and not re.fullmatch(r"[0-9a-f]{64}", log.sha256):
         raise SwflowError(f"{where}: sha256: {log.sha256!r}; expected 64 hexadecimal digits (zcat FILE | sha256sum)")
-    if log.url is not None and not re.match(r"(https?|file)://", log.url):
-        raise SwflowError(f"{where}: url: {log.url!r}; expected http://, https:// or file://; or give path")
+    if log.url is not None and not is_address(log.url):
+        raise SwflowError(f"{where}: url: {shown(log.url)}; expected http://, https:// or file://; or give path")
     if log.url is not None and log.file is None:
         log = dataclasses.replace(log, file=urllib.parse.unquote(urllib.parse.urlsplit(log.url).path).split("/")[-1])
     if log.path is not None and log.path.endswith(".parquet") and (log.sha256 or log.jobs):

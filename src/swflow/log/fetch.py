@@ -20,7 +20,7 @@ from typing import Any
 from swflow.errors import SwflowError
 from swflow.files.atomic import atomic_path
 from swflow.files.reading import BOM, FILE, expanded, plain_text, read_content
-from swflow.log.catalogue import Log
+from swflow.log.catalogue import Log, is_address
 from swflow.log.swf import A_LOG, compress, parse_swf
 
 #: Timeout of a connection, and of the next bytes of a response, seconds.
@@ -157,10 +157,12 @@ def _places(log: Log, mirror: Any) -> Iterator[list[str]]:
         is_url = re.match(r"(https?|file)://", base)
         if not is_url:
             base = str(expanded(base))
+        elif not is_address(base):
+            raise SwflowError(f"mirror {mirror}: no address; expected a folder, or one such as https://HOST/FOLDER")
         folder = _local(base)
         if folder is not None and not folder.is_dir():
             raise SwflowError(f"mirror {mirror}: no such folder; correct it, or remove it to use the archive")
-        parent = urllib.parse.urlsplit(log.url).path.split("/")[-2]
+        parent = f"/{urllib.parse.urlsplit(log.url).path}".split("/")[-2]
         names = dict.fromkeys([log.file, log.file.removesuffix(".gz")])
         quote = urllib.parse.quote if is_url else str
         yield [f"{base}/{folder}{quote(name)}" for name in names for folder in ("", f"{parent}/" if parent else "./")]
@@ -314,7 +316,7 @@ def _require_log(log: Log, text: bytes, where: str, advice: str) -> None:
         return
     stated = [number for key in ("MaxRecords", "MaxJobs") if (number := parsed.header.number(key)) is not None]
     notes = " ".join(parsed.header.get("Note", []))
-    removed = sum(int(count) for count in re.findall(r"\((\d{1,12}) jobs removed\)", notes))
+    removed = sum(int(count) for count in re.findall(r"\(([0-9]{1,12}) jobs removed\)", notes))
     found = parsed.fields.height + len(parsed.skipped)
     if stated and found not in (*stated, *(number - removed for number in stated)):
         said = stated[0] - removed

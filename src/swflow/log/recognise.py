@@ -154,7 +154,7 @@ def is_jobcomp(text: bytes) -> bool:
 
 #: The line before the jobs in YAML of Slurm, after other keys and their values, or the first key of a list of jobs.
 _YAML = re.compile(
-    rb"(?:(?:%YAML|---|#|\.\.\.|(?:!!str )?[\w\"']+:|[ \t]+)[^\n]*\n)*?"
+    rb"(?:(?:%YAML|---|#|\.\.\.|(?:!!str )?[\w\"']+:|[ \t])[^\n]*\n)*?"
     rb"(?:(?:!!str )?['\"]?jobs['\"]?:[ \t]*(?:!!seq)?[ \t]*\n|- ['\"]?(?:account|job_id|allocation_nodes)['\"]?:)"
 )
 
@@ -304,7 +304,7 @@ def _by_lines(text: bytes) -> Recognized | None:
     line = next(_lines(text), "")
     if line.count(":") >= 36 and re.match(_SGE, line):
         return Recognized("sge", f"its records have {line.count(':') + 1} fields between colons")
-    if line.count("|") >= 4 and re.match(r"\s*\d+[\d_+\[\].]*\w*\s*\|", line) and re.search("[A-Za-z]", line):
+    if line.count("|") >= 4 and re.match(r"\s*[0-9]+[0-9_+\[\].]*\w*\s*\|", line) and re.search("[A-Za-z]", line):
         return Recognized("sacct-headless", "it has columns between | without a header")
     return None
 
@@ -317,12 +317,12 @@ def _by_header(text: bytes) -> Recognized | None:
     """Return what a text is, by the names in its first line, or in the comment before it."""
     lines = _lines(without_preamble(text)[0])
     line, second = next(lines, ""), next(lines, "")
-    if re.match(r"[-+.]?\d", line):
+    if re.match(r"[-+.]?[0-9]", line):
         return None
     bare = re.sub(r'"[^"]*"', lambda match: match[0].strip('"').replace(",", " "), line)
     mark = next((mark for mark in ("|", "\t", ";", ",") if mark in bare), " ")
     names = [name.strip(" \t\"'").lower() for name in (bare.split() if mark == " " else bare.split(mark))]
-    known = _COLUMN_NAMES.intersection(re.sub(r"%-?\d+$", "", name) for name in names)
+    known = _COLUMN_NAMES.intersection(re.sub(r"%-?[0-9]+$", "", name) for name in names)
     of_squeue = {"st", "nodelist(reason)"} & {*names} or ({"time_limit", "submit_time"} <= {*names} and line.isupper())
     if "jobid" in names and _OF_SQUEUE & set(names) and (mark in " |" or of_squeue):
         return Recognized("squeue", f"its header has {', '.join(sorted(_OF_SQUEUE & set(names))[:3])}")
@@ -334,7 +334,7 @@ def _by_header(text: bytes) -> Recognized | None:
         return Recognized("sacct", f"its header has {', '.join(sorted(known)[:4])}")
     filled = [name for name in names if name]  # a column of row numbers has no name
     are_names = len(names) - len(filled) < 3 and all(len(name) <= 60 and name.count(" ") < 4 for name in filled)
-    if len(filled) > 2 and are_names and not any(re.fullmatch(r"[-+\d.e]+", name) for name in names):
+    if len(filled) > 2 and are_names and not any(re.fullmatch(r"[-+0-9.e]+", name) for name in names):
         spelled = [name.strip(" \t\"'") for name in (bare.split() if mark == " " else bare.split(mark))]
         if not second or abs(len(second.split(None if mark == " " else mark)) - len(names)) <= 1 or '"' in second:
             return Recognized("csv", f"its header has {', '.join(spelled[:4])}", _mapping_for(set(spelled)))

@@ -206,7 +206,7 @@ def _known(jobs: pl.DataFrame) -> pl.DataFrame:
 
 def _stated(header: Mapping[str, list[str]]) -> dict[int, tuple[int, bool]]:
     """Return the sizes in a header, and whether they are guessed."""
-    lines = (re.match(r"\s*(\d+)\s+(\d+)(.*)", line) for line in header.get(SIZES, ()))
+    lines = (re.match(r"\s*([0-9]+)\s+([0-9]+)(.*)", line) for line in header.get(SIZES, ()))
     return {int(found[1]): (int(found[2]), GUESSED in found[3]) for found in lines if found}
 
 

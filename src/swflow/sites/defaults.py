@@ -53,7 +53,7 @@ def _version(text: str | None, slurm: SlurmConf) -> tuple[int, ...]:
 
 
 def _parsed(text: str) -> tuple[int, ...]:
-    found = re.fullmatch(r"(\d{1,2})(?:\.(\d{1,2}))?(?:[.-].*)?", text.strip())
+    found = re.fullmatch(r"([0-9]{1,2})(?:\.([0-9]{1,2}))?(?:[.-].*)?", text.strip())
     if found is None:
         raise SwflowError(f"--slurm-version: {text!r}; expected a version such as 23.11")
     return int(found[1]), int(found[2] or 0)

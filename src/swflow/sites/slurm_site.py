@@ -260,7 +260,7 @@ def _preemption(slurm: SlurmConf, levels: Sequence[Row]) -> dict[str, Any]:
     found |= {"mode": usual, "modes": {name: mode for name, mode in modes.items() if mode != usual}}
     exempt = slurm.seconds("PreemptExemptTime", 0.0)
     found["exempt_time"] = exempt if exempt < math.inf else 0  # -1 exempts no job
-    lifetime = re.search(r"cred_expire=(\d+)", slurm.text("AuthInfo"))
+    lifetime = re.search(r"cred_expire=([0-9]+)", slurm.text("AuthInfo"))
     if lifetime:
         found["requeue_delay"] = whole_number(lifetime[1], f"{slurm.options['authinfo'].place}: cred_expire") + 1
     return without_empty(found)

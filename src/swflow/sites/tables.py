@@ -52,7 +52,7 @@ class Row:
         for item in filter(None, self.text(column).split(",")):
             if _NO_VALUE.fullmatch(item.partition("=")[2].strip()):
                 continue
-            pair = re.fullmatch(r"([^=]+)=(-?\d+(?:\.\d+)?)([KMGTP]?)", item.strip())
+            pair = re.fullmatch(r"([^=]+)=(-?[0-9]+(?:\.[0-9]+)?)([KMGTP]?)", item.strip())
             if pair is None:
                 raise SwflowError(
                     f"{self.place}: {column} {shown(item)}; expected resources such as cpu=128,gres/gpu=4"

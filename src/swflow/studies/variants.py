@@ -11,7 +11,7 @@ from swflow.errors import SwflowError
 from swflow.scheduling.options import Unchecked
 
 #: The change of a size in a text: an amount, or ``PARTITION=AMOUNT``.
-_AMOUNT = re.compile(r"([+-]?)(\d{1,12}(?:\.\d+)?)\s*(%?)")
+_AMOUNT = re.compile(r"([+-]?)([0-9]{1,12}(?:\.[0-9]+)?)\s*(%?)")
 
 
 @dataclass(frozen=True)

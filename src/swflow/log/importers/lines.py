@@ -198,9 +198,9 @@ def values_of(text: str, keys: Sequence[re.Match[str]]) -> dict[str, str]:
 
 def matches(pattern: str) -> Check:
     """Return a function that matches a whole text."""
-    return re.compile(pattern).fullmatch
+    return re.compile(pattern, re.ASCII).fullmatch
 
 
 def padded(pattern: str) -> Check:
     """Return a function that matches a whole text, perhaps between blanks."""
-    return re.compile(rf"[ \t]*(?:{pattern})[ \t]*").fullmatch
+    return re.compile(rf"[ \t]*(?:{pattern})[ \t]*", re.ASCII).fullmatch

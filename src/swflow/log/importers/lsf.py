@@ -72,7 +72,7 @@ def _records(text: str, tally: Tally) -> Iterator[tuple[int, str]]:
     record: list[str] = []
     first = 0
     for number, line in enumerate(text.split("\n"), 1):
-        if re.match(r'\s*"[A-Z_]+" "[\d.]+" \d', line):
+        if re.match(r'\s*"[A-Z_]+" "[0-9.]+" [0-9]', line):
             if record:
                 yield first, "\n".join(record)
             record, first = [line], number
@@ -98,7 +98,7 @@ def _row(fields: Sequence[str]) -> dict[str, object] | None:
     status, _, name, _ = rest[:4]
     used, after = rest[4 : 4 + _USED], dict(zip(_AFTER, rest[4 + _USED :], strict=False))
     started = first["start"] not in ("", "0")
-    gpus = re.search(r"ngpus(?:_\w+)?=(\d+)", first["resources"])
+    gpus = re.search(r"ngpus(?:_\w+)?=([0-9]+)", first["resources"])
     nodes = len({host for host, _ in hosts}) or None
     index = after.get("index", "0")
     is_element = index not in ("", "0", "-1")
@@ -143,9 +143,9 @@ def _hosts(fields: Sequence[str]) -> tuple[list[tuple[str, int]] | None, Sequenc
 
 def _count(text: str) -> int | None:
     """Return a positive whole number; None for other text."""
-    return int(text) if re.fullmatch(r"[1-9]\d{0,9}", text) else None
+    return int(text) if re.fullmatch(r"[1-9][0-9]{0,9}", text) else None
 
 
 def _float(text: str) -> float | None:
     """Return a number; None for other text, and for NO_VAL."""
-    return float(text) if re.fullmatch(r"-?\d{1,15}(\.\d+)?", text) and text not in ("4294967295", "-1") else None
+    return float(text) if re.fullmatch(r"-?[0-9]{1,15}(\.[0-9]+)?", text) and text not in ("4294967295", "-1") else None

@@ -309,7 +309,7 @@ def tasks(text: str, most: int) -> tuple[list[int], bool]:
     found: list[int] = []
     is_whole = True
     for part in text.strip("[] ").partition("%")[0].split(","):
-        match = re.fullmatch(r"\s*(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?\s*", part)
+        match = re.fullmatch(r"\s*([0-9]{1,9})(?:-([0-9]{1,9})(?::([0-9]{1,9}))?)?\s*", part)
         if match is None:
             is_whole = False
             continue

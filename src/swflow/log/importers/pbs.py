@@ -22,7 +22,7 @@ RECORDS: dict[str, str] = {
     "u": "updated", "Y": "reservation confirmed", "z": "suspended", "e": "phase ended",
 }  # fmt: skip
 
-_LINE = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d(?:\.\d+)?;(\w);([^;]*);(.*)", re.DOTALL)
+_LINE = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d(?:\.\d+)?;(\w);([^;]*);(.*)", re.DOTALL | re.ASCII)
 _NAME = re.compile(r"[A-Za-z_][\w.]*")
 _KEY = re.compile(rf"(?:^|\s)({_NAME.pattern})=")
 

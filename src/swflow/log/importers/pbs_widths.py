@@ -7,13 +7,13 @@ from functools import lru_cache
 
 from swflow.values import MOST_UNITS
 
-_PLACE = re.compile(r"(?P<place>[\d,\-]+)(?:\*(?P<times>\d+))?(?![\w.*])")
+_PLACE = re.compile(r"(?P<place>[0-9,\-]+)(?:\*(?P<times>[0-9]+))?(?![\w.*])")
 
 #: Notes on jobs whose allocation is smaller than their request.
 BELOW = "fewer processors allocated than requested (the allocation is taken)"
 REQUEST_TAKEN = "exec_host has one processor per node, fewer than requested (the request is taken)"
 
-_WHOLE = re.compile(r"\d{0,15}")
+_WHOLE = re.compile(r"[0-9]{0,15}")
 
 #: A part of a chunk: an amount with a number, or anything else.
 _CHUNK = r"(?:(?:n?cpus|n?gpus|ppn)=\d{1,15}|(?!(?:n?cpus|n?gpus|ppn)=)[^:+#]*)"
@@ -26,7 +26,7 @@ COUNTED = {
          "Resource_List.mppdepth", "Resource_List.mppnppn"),
         _WHOLE,
     ),
-    "Exit_status": re.compile(r"-?\d{1,15}|"),
+    "Exit_status": re.compile(r"-?[0-9]{1,15}|"),
     **dict.fromkeys(
         ("Resource_List.select", "Resource_List.nodes"),
         re.compile(rf"{_CHUNK}(?:[:+]{_CHUNK})*(?:#.*)?"),
@@ -181,7 +181,7 @@ def _of_tasks(values: Mapping[str, str]) -> int:
     """Return the processors of ``req_information.task_count.0=2 req_information.lprocs.0=4`` (Torque 6); 0: none."""
     total = 0
     for key, text in values.items() if "task_count" in " ".join(values) else ():
-        if "task_count" in key and re.fullmatch(r"(?:Resource_List\.)?req_information\.task_count\.\d+", key):
+        if "task_count" in key and re.fullmatch(r"(?:Resource_List\.)?req_information\.task_count\.[0-9]+", key):
             each = whole(values.get(key.replace("task_count", "lprocs"))) or 1
             total += (whole(text) or 0) * each
     return total
@@ -200,7 +200,7 @@ def _in_chunks(text: str, key: str, missing: int) -> int:
     return total
 
 
-_SIZE = re.compile(r"(?i)(\d{1,15})([kmgtp]?)(b|w|)")
+_SIZE = re.compile(r"(?i)([0-9]{1,15})([kmgtp]?)(b|w|)")
 
 
 @lru_cache(maxsize=10_000)

@@ -159,7 +159,7 @@ def _separator(text: bytes, delimiter: str) -> str:
 def _names(header: str, delimiter: str) -> list[str]:
     """Return the names of columns in lower case, without quotes and widths."""
     bare = (name.strip(" \t\"'\ufeff\u00a0\r") for name in header.split(delimiter))
-    names = [re.sub(r"%-?\d+$", "", name).lower() for name in bare]
+    names = [re.sub(r"%-?[0-9]+$", "", name).lower() for name in bare]
     return names if "jobid" in names else ["jobid" if name == "jobidraw" else name for name in names]
 
 
@@ -174,7 +174,7 @@ def _agrees(record: Mapping[str, str]) -> bool:
     >>> _agrees({"alloccpus": "1384", "ncpus": "2"}), _agrees({"alloccpus": "7", "elapsedraw": "60", "cputimeraw": "9"})
     (False, False)
     """
-    tres = re.search(r"(?:^|,)cpu=(\d+)", record.get("alloctres", ""))
+    tres = re.search(r"(?:^|,)cpu=([0-9]+)", record.get("alloctres", ""))
     found = {record[name] for name in ("alloccpus", "ncpus") if record.get(name, "").isdecimal()}
     found |= {tres[1]} if tres else set()
     if len(found) > 1:

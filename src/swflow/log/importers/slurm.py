@@ -301,7 +301,7 @@ def predecessors(submit_line: str, task: str | None = None) -> tuple[list[str], 
             others = True
             continue
         for one in ids:
-            number = re.match(r"\d+(?:_(?:\d+|\*))?", one)
+            number = re.match(r"[0-9]+(?:_(?:[0-9]+|\*))?", one)
             if number is None:
                 others = True
             elif kind == "aftercorr" and task is not None and "_" not in number[0]:

@@ -60,6 +60,8 @@ def _of_types(job: dict[str, object]) -> dict[str, object]:
     """Return a job with numbers instead of a text as text; raise an error for other types and invalid characters."""
     for name, value in job.items():
         if name in _JSON_NUMBERS:
+            if isinstance(value, int) and abs(value) >= 2**63:
+                raise OverflowError(name)
             continue
         if not isinstance(value, str):
             if isinstance(value, bool) or not isinstance(value, int | float):
@@ -160,7 +162,7 @@ def _text(value: Any) -> str:
 def _moment(value: Any) -> str:
     """Return a time in seconds since 1970, or its text; empty for 0, with which Slurm means an unknown time."""
     plain = _plain(value)
-    if isinstance(plain, str) and not re.fullmatch(r"[\s\d]*", plain):
+    if isinstance(plain, str) and not re.fullmatch(r"[\s0-9]*", plain):
         return plain
     return _text(_number(plain) or None)
 

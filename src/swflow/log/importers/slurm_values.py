@@ -23,6 +23,8 @@ def jobs_of(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
     table = _timed(_typed(table.filter(pl.col("step").is_null()), tally), site, tally)
     if "step_memory" in table.columns:  # JSON has steps within jobs
         return table
+    of_none = steps.join(table, on=["cluster", "jobid"], how="anti", nulls_equal=True)
+    tally.note(of_none, "steps of jobs that are not in the file (left out)", pl.lit(True))
     return table.join(
         _used_by_steps(steps, tally), on=["cluster", "jobid"], how="left", maintain_order="left", nulls_equal=True
     )
@@ -127,6 +129,9 @@ def _typed(table: pl.DataFrame, tally: Tally) -> pl.DataFrame:
         ("TotalCPU", pl.col("totalcpu"), "cpu_time"),
     ):
         tally.unreadable(texts, what, text, table[value])
+    without = table.filter(limit.is_null())
+    if 0 < len(without) < len(table):
+        tally.add("jobs without a Timelimit", len(without), int(without["line"][0]))
     return _with_memory(table, texts, tally)
 
 

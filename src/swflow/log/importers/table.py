@@ -155,7 +155,8 @@ def _read_mapping(mapping: str) -> Mapping[str, Any]:
         )
     status = content.get("status")
     if status is not None and not (
-        isinstance(status, Mapping) and all(value in (0, 1, 5) for value in status.values())
+        isinstance(status, Mapping)
+        and all(value in (0, 1, 5) and not isinstance(value, bool) for value in status.values())
     ):
         raise SwflowError(f"{mapping}: status: must map values to 0 (failed), 1 (completed) or 5 (cancelled)")
     return content
@@ -273,7 +274,7 @@ def _statuses(text: pl.Series, status: Mapping[object, int] | None) -> pl.Series
             ).cast(pl.Int64)
         )
         return words.to_series()
-    mapping = {str(key): value for key, value in status.items()}
+    mapping = {str(key): int(value) for key, value in status.items()}
     word = text.str.extract(r"^\s*(\S+)", 1)
     exact = text.replace_strict(mapping, default=None, return_dtype=pl.Int64)
     exact = exact.fill_null(word.replace_strict(mapping, default=None, return_dtype=pl.Int64))
