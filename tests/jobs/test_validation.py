@@ -287,9 +287,13 @@ def test_parquet_files_with_another_schema_are_errors(tmp_path: Path):
         ({"machine": {"processors": 4}}, "expected capacities, nodes, processors, resources"),
         ({"machine": {"processors": "4", "nodes": 4}}, "processors: '4'; expected a whole number"),
         ({"kind": "run"}, "metadata: no key 'workload'"),
+        ({"options": {"order": None, "runtime": ["a", 1]}}, "options: runtime: ['a', 1]; expected a text"),
+        ({"options": ["easy"]}, "options: ['easy']; expected an object"),
     ]:
         write_table(jobs, path, about | wrong)
         assert part in message(read_workload, path)
+    write_table(jobs.with_columns(memory=pl.lit(None), gpus=pl.lit(None)), path, about)
+    assert read_workload(path).jobs.select("memory", "gpus").dtypes == [pl.Int64, pl.Int64]
     jobs.write_parquet(path, metadata={"swflow": "{garbage"})
     assert "metadata:1: invalid JSON" in message(read_workload, path)
     write_workload(workload(), path)

@@ -366,6 +366,8 @@ def test_later_sources_replace_entries(tmp_path: Path):
         ({"path": "a", "sha256": "abc"}, "sha256: 'abc'; expected 64 hexadecimal digits"),
         ({"path": 7}, "path: 7; expected text"),
         ({"url": "ftp://x/y"}, "url: 'ftp://x/y'; expected http"),
+        ({"url": "http://[x,x]/y"}, "url: 'http://[x,x]/y'; expected http"),
+        ({"url": "http://x:99999/y"}, "url: 'http://x:99999/y'; expected http"),
         ({"url": "http://x/y/"}, "file: ''; expected a file name"),
         ({"path": "a", "clean": ["x"]}, "clean: ['x']; expected a mapping"),
         ({"generate": "lublin"}, "processors: a synthetic log needs a machine"),

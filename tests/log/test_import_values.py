@@ -295,6 +295,16 @@ def test_a_table_with_brackets_in_its_name_and_zeros_in_its_ids(tmp_path):
         assert log.fields["site_job_id"].to_list() == ["007"]
 
 
+def test_a_status_is_a_whole_number_however_it_is_written(tmp_path):
+    frame = pl.DataFrame({"t": [1, 2, 3], "s": ["good", "bad", "gone"]})
+    columns = "{submit_time: t, run_time: t, processors: t, status: s}"
+    log = table_of(tmp_path, frame, f"columns: {columns}\nstatus: {{good: 1.0, bad: -0.0, gone: 5}}")
+    assert log.fields["status"].to_list() == [1, 0, 5]
+    for wrong in ("true", "0.5", "[1]"):
+        with pytest.raises(SwflowError, match=r"status: must map values to 0"):
+            table_of(tmp_path, frame, f"columns: {columns}\nstatus: {{good: {wrong}}}")
+
+
 def test_words_for_the_status_of_a_table(tmp_path):
     words = {"completed": 1, "cancelled": 5, "failed": 0, "timeout": 0}
     words |= {name.upper(): status for name, status in words.items()}

@@ -1,5 +1,6 @@
 """A number that cannot be read is unknown, and the import states it; damaged lines take linear time."""
 
+import json
 import time
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from swflow.log.importers.pbs import import_pbs
 from swflow.log.importers.records import ImportedLog, Site
 from swflow.log.importers.sacct import import_sacct
+from swflow.log.recognise import is_yaml
 
 SACCT = {
     "JobID": "7", "User": "ada", "JobName": "run", "Partition": "main", "State": "COMPLETED",
@@ -26,7 +28,7 @@ PBS = {
 }  # fmt: skip
 
 
-ODD = ("12abc", "1_0", "½", "1" * 400, "1e400")
+ODD = ("12abc", "1_0", "½", "٣", "1" * 400, "1e400")
 
 
 def sacct(folder: Path, *jobs: dict[str, str]) -> ImportedLog:
@@ -86,6 +88,23 @@ def test_unreadable_values_of_pbs_are_noted(tmp_path: Path, key: str, value: str
     assert unreadable(pbs(tmp_path, *({key: value.format(odd)} for odd in ODD))) == len(ODD)
 
 
+def test_a_step_without_its_job_is_noted(tmp_path: Path):
+    lines = [SACCT | {"JobID": "1"}, SACCT | {"JobID": "1.0", "MaxRSS": "1K"}, SACCT | {"JobID": "1_0.0"}]
+    (tmp_path / "s.txt").write_text("\n".join("|".join(line) for line in (SACCT, *(x.values() for x in lines))) + "\n")
+    notes = import_sacct(str(tmp_path / "s.txt"), Site()).tally.notes
+    assert notes["steps of jobs that are not in the file (left out)"] == (1, 4)
+
+
+def test_numbers_of_json_beyond_64_bits_are_noted(tmp_path: Path):
+    second = {"set": True, "number": 1704700800}
+    job = {"job_id": 1, "state": "COMPLETED", "array": {"limits": {"max": {"running": {"tasks": 2}}}},
+           "time": dict.fromkeys(("submission", "start", "end"), second), "required": {"CPUs": 4}}  # fmt: skip
+    other = job | {"job_id": 2, "array": {"limits": {"max": {"running": {"tasks": 10**300}}}}}
+    (tmp_path / "s.json").write_text(json.dumps({"jobs": [job, other]}))
+    log = import_sacct(str(tmp_path / "s.json"), Site())
+    assert log.fields["site_job_id"].to_list() == ["1"] and log.tally.removed["malformed job"] == (1, 2)
+
+
 def test_times_in_milliseconds_are_read(tmp_path: Path):
     logs = (
         pbs(tmp_path, {"start": "1704701400000", "end": "1704705000000"}),
@@ -100,6 +119,13 @@ def test_long_lines_of_sacct_take_linear_time(tmp_path: Path, what: str):
     log = sacct(tmp_path, {}, {"JobName": "x" + what * 100_000})
     assert log.fields.height == (3 if "\n" in what else 2)
     assert time.process_time() - begin < 10  # minutes, if it were quadratic
+
+
+@pytest.mark.parametrize("line", ["      x", "\t\tjobs", "a: b", "#", '"a":'])
+def test_lines_before_the_jobs_of_yaml_take_linear_time(line: str):
+    begin = time.process_time()
+    assert not is_yaml((line + "\n").encode() * 5000)  # it would never end if each blank could be in two places
+    assert time.process_time() - begin < 10
 
 
 @pytest.mark.parametrize("what", [" ", "+", "a", "n/"])

@@ -16,7 +16,7 @@ REQUEST_TAKEN = "exec_host has one processor per node, fewer than requested (the
 _WHOLE = re.compile(r"[0-9]{0,15}")
 
 #: A part of a chunk: an amount with a number, or anything else.
-_CHUNK = r"(?:(?:n?cpus|n?gpus|ppn)=\d{1,15}|(?!(?:n?cpus|n?gpus|ppn)=)[^:+#]*)"
+_CHUNK = r"(?:(?:n?cpus|n?gpus|ppn)=[0-9]{1,15}|(?!(?:n?cpus|n?gpus|ppn)=)[^:+#]*)"
 
 #: What the values with numbers look like; the names of nodes and resources are not checked.
 COUNTED = {
