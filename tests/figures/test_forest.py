@@ -1,6 +1,7 @@
 """The forest plot: a row for each asked difference, hollow if saturated, with what would decide it."""
 
 import json
+import re
 
 import duckdb
 import pytest
@@ -101,6 +102,10 @@ def test_the_command_draws_a_study_for_a_column_of_a_paper(database, tmp_path):
     assert call("figure", "forest", "--study", "order", "--width", "84mm", "--database", database, *output) == 0
     spec = json.loads((tmp_path / "x.json").read_text())
     assert "order" in spec["usermeta"]["command"] and (tmp_path / "x.pdf").read_bytes()[:4] == b"%PDF"
+    width = re.search(rb"/MediaBox ?\[0 0 ([0-9.]+)", (tmp_path / "x.pdf").read_bytes())
+    assert width is not None and float(width[1]) / 72 * 25.4 == pytest.approx(84, abs=0.5)
+    panels = re.findall(r'"width": ?([0-9]+)', (tmp_path / "x.json").read_text())
+    assert min(map(int, panels)) > 84 / 25.4 * 96 / 2  # the legend takes no room from the panels
 
 
 def test_variants_of_a_what_if_are_rows_against_their_base(database, tmp_path):

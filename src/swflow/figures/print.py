@@ -156,7 +156,7 @@ def _scaled(part: Any, factor: float, lost: float = 0.0) -> Any:
 
 
 def _marks(encoding: Spec, factor: float, lost: float) -> Spec:
-    """Return the channels of a panel with areas of disks and lengths of color bars that follow it."""
+    """Return the channels of a panel with areas of disks, color bars and columns of legends that follow it."""
     content = dict(encoding)
     size, color = content.get("size", {}), content.get("color", {})
     if isinstance(size.get("scale"), dict) and "range" in size["scale"]:
@@ -165,6 +165,9 @@ def _marks(encoding: Spec, factor: float, lost: float) -> Spec:
     if isinstance(color.get("legend"), dict) and color["legend"].get("gradientLength"):
         length = max(_LOWEST, color["legend"]["gradientLength"] - lost)
         content["color"] = color | {"legend": color["legend"] | {"gradientLength": length}}
+    elif isinstance(color.get("legend"), dict) and color["legend"].get("columns"):
+        columns = max(1, round(color["legend"]["columns"] * min(factor, 1.0)))
+        content["color"] = color | {"legend": color["legend"] | {"columns": columns}}
     return content
 
 
