@@ -338,6 +338,8 @@ class Worker:
 
     def poll(self) -> Iterator[dict[str, Any]]:
         """Yield the new results of cases; replace the process if it must."""
+        if self.is_done:
+            return  # to wait for process 0 is to wait for any
         with contextlib.suppress(BlockingIOError):
             while block := os.read(self.lines, 1 << 16):
                 self.rest += block
