@@ -265,7 +265,8 @@ def _damage_parquet(file: Path, rng: random.Random) -> Damage:
         with contextlib.suppress(Exception):
             values = table[name].to_list()
             values[rng.randrange(len(values))] = value
-            table = table.with_columns(pl.Series(name, values, strict=False))
+            column = pl.Series(name, values, strict=False)
+            table = table if column.dtype == pl.Object else table.with_columns(column)  # no file can contain objects
     else:
         types: dict[str, Any] = {"text": pl.String, "float": pl.Float32, "bool": pl.Boolean, "unsigned": pl.UInt64}
         with contextlib.suppress(pl.exceptions.PolarsError):
