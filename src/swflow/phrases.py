@@ -193,19 +193,24 @@ def signed(change: float) -> str:
     return percent(change) if change < 0 else f"+{percent(change)}"
 
 
-def between(sizes: Sequence[float]) -> str:
+def between(sizes: Sequence[float], is_interval: bool = False) -> str:
     """
-    Return the smallest and the largest of some shares in percent.
+    Return the smallest and the largest of some shares in percent; the ends of an interval always differ.
 
     Examples
     --------
     >>> between([0.93, 0.772]), between([0.5]), between([11.0, 42506.9])
     ('77 to 93 %', '50 %', 'a factor of 12 to 42,508')
+    >>> between([0.967, 0.974]), between([0.967, 0.974], is_interval=True)
+    ('97 %', '96.7 to 97.4 %')
     """
     ends = list(dict.fromkeys((min(sizes), max(sizes))))
     if ends[-1] > 9:
         return "a factor of " + " to ".join(dict.fromkeys(f"{end + 1:,.{0 if end > 9 else 1}f}" for end in ends))
-    return " to ".join(dict.fromkeys(percent(end).removesuffix(" %") for end in ends)) + " %"
+    texts = dict.fromkeys(percent(end).removesuffix(" %") for end in ends)
+    if is_interval and len(texts) < len(ends):
+        texts = dict.fromkeys(f"{100 * end:.1f}" for end in ends)
+    return " to ".join(texts) + " %"
 
 
 class Percent(NamedTuple):

@@ -351,7 +351,7 @@ def _effect(claims: Sequence[Claim]) -> str:
     text = f" by {between(sizes)}"
     ends = [abs(end) for claim in claims for end in claim.interval or ()]
     if ends:
-        text += f" (95 % interval{'s within' if len(claims) > 1 else ''} {between(ends)})"
+        text += f" (95 % interval{'s within' if len(claims) > 1 else ''} {between(ends, is_interval=True)})"
     return text
 
 
