@@ -20,7 +20,7 @@ def test_other_whole_numbers_are_errors(value: object):
     assert len(str(error.value)) < 150
 
 
-@pytest.mark.parametrize("value", ["9" * 400, "inf", "nan", 10**400, "1_0", "", "x", True, None, {}, math.inf])
+@pytest.mark.parametrize("value", ["9" * 400, "inf", "nan", 10**400, "1_0", "٣", "", "x", True, None, {}, math.inf])
 def test_other_numbers_are_errors(value: object):
     with pytest.raises(SwflowError, match=r"^--load: .*expected a finite number") as error:
         number(value, "--load")

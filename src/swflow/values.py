@@ -111,8 +111,9 @@ def number(value: object, where: str, *, least: float = -math.inf, most: float =
     found = math.nan
     if not isinstance(value, bool) and isinstance(value, int | float | str):
         try:
-            # 400 digits are infinite; Python also reads 1_0, which no other program does.
-            found = math.nan if isinstance(value, str) and "_" in value else float(value)
+            # 400 digits are infinite; Python also reads 1_0 and ٣, which no other program does.
+            is_odd = isinstance(value, str) and ("_" in value or not value.isascii())
+            found = math.nan if is_odd else float(value)
         except (ValueError, OverflowError):
             found = math.nan
     if math.isfinite(found) and least <= found <= most:

@@ -295,6 +295,13 @@ def test_a_table_with_brackets_in_its_name_and_zeros_in_its_ids(tmp_path):
         assert log.fields["site_job_id"].to_list() == ["007"]
 
 
+def test_a_name_of_a_column_beyond_all_limits_is_one_line(tmp_path):
+    (tmp_path / "m.yaml").write_text("columns: {submit_time: t, run_time: t, processors: t}")
+    (tmp_path / "jobs.csv").write_text(f"t,{'a' * 200_000}\n1,2\n")
+    with pytest.raises(SwflowError, match=r"jobs\.csv:1: .*; expected the names of columns"):
+        import_table(str(tmp_path / "jobs.csv"), Site(), str(tmp_path / "m.yaml"))
+
+
 def test_a_status_is_a_whole_number_however_it_is_written(tmp_path):
     frame = pl.DataFrame({"t": [1, 2, 3], "s": ["good", "bad", "gone"]})
     columns = "{submit_time: t, run_time: t, processors: t, status: s}"

@@ -8,7 +8,17 @@ import altair as alt
 
 from swflow.analysis.intervals import over_replicates
 from swflow.errors import SwflowError
-from swflow.figures.parts import NUMBER_LABEL, TIME_LABEL, FigureData, Spec, finished_figure, human_time, layered, tip
+from swflow.figures.parts import (
+    NUMBER_LABEL,
+    TIME_LABEL,
+    FigureData,
+    Spec,
+    finished_figure,
+    human_time,
+    layered,
+    log_time_ticks,
+    tip,
+)
 from swflow.figures.request import Request
 from swflow.figures.runs import PANEL, run_lines, side_by_side
 from swflow.figures.styles import Style, run_styles
@@ -64,10 +74,12 @@ def draw_load_curve(request: Request) -> Spec:
         raise SwflowError("figure: load-curve: no workloads with different loads under one scheduler")
     styles = dict(zip(lines, run_styles([sources[name] for name in lines]), strict=True))
     data = FigureData()
-    floors = {name: _floor(point.means[name][0] for line in lines.values() for point in line) for name in _NAMES}
+    shown = [point.means for line in lines.values() for point in line]
+    floors = {name: _floor(means[name][0] for means in shown) for name in _NAMES}
+    top = max(value for means in shown for value in means["wait"] if value is not None)
     named = data.add([_row(name, point, floors) for name, line in lines.items() for point in line])
     panels = [
-        _panel(named, styles, floors[_MEASURES[measure][0]], *_MEASURES[measure])
+        _panel(named, styles, (floors[_MEASURES[measure][0]], top), *_MEASURES[measure])
         for measure in request.measures or _MEASURES
     ]
     return finished_figure(
@@ -112,15 +124,22 @@ def _row(line: str, point: _Point, floors: Mapping[str, float]) -> Spec:
 
 
 def _panel(
-    named: alt.NamedData, styles: Mapping[str, Style], floor: float, measure: str, words: str, is_time: bool
+    named: alt.NamedData,
+    styles: Mapping[str, Style],
+    ends: tuple[float, float],
+    measure: str,
+    words: str,
+    is_time: bool,
 ) -> Spec:
-    axis = alt.Axis(title=words, labelExpr=TIME_LABEL if is_time else NUMBER_LABEL)
+    ticks: Spec = {"labelExpr": TIME_LABEL, "values": log_time_ticks(*ends)} if is_time else {"labelExpr": NUMBER_LABEL}
+    axis = alt.Axis(title=words, labelOverlap="greedy", **ticks)
     tips = [tip("r:N", "line"), tip("w:N", "workload"), tip("load:Q", "offered load", ".1%"), tip("t:N", words)]
-    loads = alt.X("load:Q", scale=alt.Scale(zero=False, nice=True), axis=alt.Axis(title="offered load", format="%"))
+    loads = alt.X("load:Q", scale=alt.Scale(zero=False, padding=8), axis=alt.Axis(title="offered load", format="%"))
+    y = alt.Y(f"{measure}:Q", scale=alt.Scale(type="log", domainMin=ends[0]), axis=axis)
     base = (
         alt.Chart(named)
         .transform_calculate(t=human_time("datum.wait") if is_time else "format(datum.slowdown, ',.3~r')")
-        .encode(x=loads, y=alt.Y(f"{measure}:Q", scale=alt.Scale(type="log", domainMin=floor), axis=axis), tooltip=tips)
+        .encode(x=loads, y=y, tooltip=tips)
     )
     marks = run_lines(styles, is_time, dashes=False)
     bars = base.transform_filter(f"isValid(datum.{measure}_low)").mark_rule(strokeWidth=1.2)

@@ -81,6 +81,19 @@ def time_axis(low: float, high: float, most: int = 6) -> Spec:
     }
 
 
+def log_time_ticks(least: float, top: float) -> list[int]:
+    """
+    Return the ticks of a logarithmic axis of seconds.
+
+    Examples
+    --------
+    >>> log_time_ticks(1, 1e5), log_time_ticks(1000, 20_000)
+    ([1, 10, 60, 600, 3600, 21600, 86400], [1200, 1800, 3600, 7200, 10800])
+    """
+    ticks = [tick for tick in TIME_TICKS if least <= tick <= top]
+    return ticks if len(ticks) > 3 else [tick for tick in MORE_TIME_TICKS if least <= tick <= top]
+
+
 def log_axis(title: str, top: float, *, seconds: bool, **more: Any) -> Spec:
     """Return scale and axis of a logarithmic channel from 1 to ``top``: times, or numbers."""
     ticks = TIME_TICKS if seconds else POWERS_OF_TEN

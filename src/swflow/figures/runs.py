@@ -12,11 +12,9 @@ from swflow.analysis.classes import with_size_class
 from swflow.analysis.timeline import interval_means
 from swflow.errors import SwflowError
 from swflow.figures.parts import (
-    MORE_TIME_TICKS,
     NUMBER_LABEL,
     OVER_CELLS,
     TIME_LABEL,
-    TIME_TICKS,
     FigureData,
     Spec,
     beside,
@@ -24,6 +22,7 @@ from swflow.figures.parts import (
     human_time,
     layered,
     log_axis,
+    log_time_ticks,
     rounded,
     tip,
 )
@@ -170,9 +169,7 @@ def draw_waits(request: Request) -> Spec:
     means = [mean for rows in classes.values() for mean in rows["mean"].to_list()]
     top = max(60.0, *means) * 1.3
     least = max(1.0, min(*means, top / 20) / 1.3)
-    ticks = [tick for tick in TIME_TICKS if least <= tick <= top]
-    if len(ticks) < 4:
-        ticks = [tick for tick in MORE_TIME_TICKS if least <= tick <= top]
+    ticks = log_time_ticks(least, top)
     panels: list[Any] = []
     for words, rows in classes.items():
         if rows.is_empty():

@@ -87,7 +87,10 @@ def read_cells(text: bytes, path: str, separator: str | None = None) -> tuple[pl
     except (pl.exceptions.PolarsError, OSError) as error:
         raise SwflowError(f"{path}: not a readable table ({one_line(str(error))[:200]})") from None
     names = [name.strip(" \t\"'\ufeff\u00a0") for name in table.columns]
-    given = next(csv.reader([header], delimiter=separator), [])
+    try:
+        given = next(csv.reader([header], delimiter=separator), [])
+    except csv.Error as error:  # a name of more than 131,072 characters
+        raise SwflowError(f"{path}:{first_line}: {error}; expected the names of columns") from None
     given = [name for name in (name.strip(" \t\"'\ufeff\u00a0\r") for name in given) if name]
     if len({*given}) < len(given):
         twice = next(name for name in given if given.count(name) > 1)
