@@ -287,7 +287,9 @@ def test_parquet_files_with_another_schema_are_errors(tmp_path: Path):
         ({"machine": {"processors": 4}}, "expected capacities, nodes, processors, resources"),
         ({"machine": {"processors": "4", "nodes": 4}}, "processors: '4'; expected a whole number"),
         ({"kind": "run"}, "metadata: no key 'workload'"),
-        ({"options": {"order": None, "runtime": ["a", 1]}}, "options: runtime: ['a', 1]; expected a text"),
+        ({"options": Scheduler().to_dict() | {"runtime": ["a", 1]}}, "options: runtime: ['a', 1]; expected a text"),
+        ({"options": {"order": "fcfs"}}, "options: no key 'allocation'"),
+        ({"schedulers": {"easy": {"order": "fcfs"}}}, "schedulers: easy: no key 'allocation'"),
         ({"options": ["easy"]}, "options: ['easy']; expected an object"),
     ]:
         write_table(jobs, path, about | wrong)

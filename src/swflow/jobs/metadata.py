@@ -112,14 +112,16 @@ def _metrics(value: Any, where: str) -> None:
 
 
 def _options(value: Any, where: str) -> None:
-    for name in _NAMED & _mapping(value, where).keys():
+    if missing := {*_NAMED, "without_status"} - _mapping(value, where).keys():
+        raise SwflowError(f"{where}: no key {min(missing)!r}")
+    for name in _NAMED:
         if not isinstance(value[name], str | None):
             raise SwflowError(f"{where}: {name}: {shown(value[name])}; expected a text")
 
 
 def _schedulers(value: Any, where: str) -> None:
     for name, options in _mapping(value, where).items():
-        _mapping(options, f"{where}: {name}")
+        _options(options, f"{where}: {name}")
 
 
 def _seconds(value: Any, where: str) -> None:
