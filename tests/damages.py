@@ -33,6 +33,9 @@ class Damage(NamedTuple):
     must_note: bool = False
 
 
+_NAMES = re.compile(rb"^;[ \t]*(?:User|Group|Queue|Partition)s?:.*$", re.MULTILINE)
+
+
 def damage(file: Path, rng: random.Random) -> Damage:
     """Damage a file in one of many ways."""
     if rng.random() < 0.04 and file.suffix:
@@ -49,6 +52,8 @@ def damage(file: Path, rng: random.Random) -> Damage:
     file.write_bytes(changed)
     if file.suffix in (".gwf", ".csv"):  # the ids of jobs, in the first column, are names; an empty cell may be "nan"
         must_note &= _first_fields(content) == _first_fields(changed) and what != "no number nan"
+    if file.suffix == ".swf":  # lines with names are copied as they are
+        must_note &= _NAMES.findall(content) == _NAMES.findall(changed)
     return Damage(what, must_note and file.suffix in (".swf", ".txt", ".gwf", ".csv"))
 
 
