@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, time, timedelta
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -77,23 +78,35 @@ class Chances:
         ``within`` has the same shape, or one time per column. NaN for an unknown time. With too few similar
         forecasts in the past, they are interpolated.
         """
-        from scipy.spatial import cKDTree
-
         within = np.broadcast_to(within, (len(ends), np.shape(within)[-1]))
         found = interpolated(ends, within)
         for group in (False, True):
-            rows, past = np.flatnonzero(waits == group), np.flatnonzero(self.waits == group)
-            if past.size < FEWEST:
-                past = np.arange(self.value.size)
-            if not rows.size or past.size < FEWEST:
+            rows = np.flatnonzero(waits == group)
+            if not rows.size or self.value.size < FEWEST:
                 continue
-            count = min(NEIGHBORS, past.size)
-            distance, near = cKDTree(self.ends[past]).query(ends[rows], count)
+            past, tree = self._of_waiting if group else self._of_new
+            distance, near = tree.query(ends[rows], min(NEIGHBORS, past.size))
             similar = distance[:, FEWEST - 1] <= SIMILAR
             for row, members in zip(rows[similar], past[near[similar]], strict=True):
                 value = moved(self.value[members], self.ends[members], ends[row])
                 found[row] = started_within(value, self.started[members], within[row])
         return found
+
+    @cached_property
+    def _of_new(self) -> tuple[np.ndarray, Any]:
+        return self._similar(~self.waits)
+
+    @cached_property
+    def _of_waiting(self) -> tuple[np.ndarray, Any]:
+        return self._similar(self.waits)
+
+    def _similar(self, chosen: np.ndarray) -> tuple[np.ndarray, Any]:
+        """Return the past forecasts that are chosen, or all if these are few, and the tree of their ends."""
+        from scipy.spatial import cKDTree
+
+        past = np.flatnonzero(chosen)
+        past = past if past.size >= FEWEST else np.arange(self.value.size)
+        return past, cKDTree(self.ends[past])
 
 
 def interpolated(ends: np.ndarray, within: np.ndarray) -> np.ndarray:
