@@ -47,8 +47,8 @@ class Site:
     ``partitions`` maps to pools; jobs of a higher tier come first, and then those with more points, which are
     ``weights`` times the factors age, size, QOS and partition. ``limits`` of a QOS are the units and the running jobs
     of each user. ``preempts`` maps a QOS to those whose jobs it requeues; these wait for ``requeue`` seconds. With
-    ``within_plan``, a cycle requeues jobs only if no job before in the order is delayed, as Slurm does. A start and an
-    end take up to ``latency`` seconds.
+    ``within_plan``, a cycle requeues jobs only if no earlier job of the order is delayed. A start and an end take up to
+    ``latency`` seconds.
     """
 
     pools: Mapping[str, Pool]
@@ -412,10 +412,8 @@ def check() -> None:
     preempting = replace(slurm, preempts={"high": ["normal"]})
     assert _starts(preempting, (0, 300, 300, 4), (50, 10, 10, 2), qos={1: "high"}) == [171, 50]
     # Job 2 is planned at 300, when job 1 ends; job 3 preempts job 1 at once, or not, since it would delay job 2.
-    jobs, qos = (
-        ((0, 100, 100, 4), (0, 300, 300, 1), (1, 10, 10, 5), (50, 260, 260, 1)),
-        dict.fromkeys((0, 2, 3), "high"),
-    )
+    jobs = (0, 100, 100, 4), (0, 300, 300, 1), (1, 10, 10, 5), (50, 260, 260, 1)
+    qos = {0: "high", 2: "high", 3: "high"}
     five = replace(preempting, pools={"all": Pool(5)})
     assert _starts(five, *jobs, qos=qos)[2:] == [320, 60]
     assert _starts(replace(five, within_plan=True), *jobs, qos=qos) == [0, 221, 100, 110]

@@ -338,8 +338,6 @@ class Worker:
 
     def poll(self) -> Iterator[dict[str, Any]]:
         """Yield the new results of cases; replace the process if it must."""
-        if self.is_done:
-            return  # to wait for process 0 is to wait for any
         with contextlib.suppress(BlockingIOError):
             while block := os.read(self.lines, 1 << 16):
                 self.rest += block
@@ -352,6 +350,8 @@ class Worker:
             yield line
             if "broken" not in line:
                 self.numbers = [number for number in self.numbers if number > line["case"]]
+        if self.is_done:
+            return  # to wait for process 0 is to wait for any
         reason = ""
         ended, status = os.waitpid(self.pid, os.WNOHANG)
         if ended:

@@ -195,7 +195,7 @@ def signed(change: float) -> str:
 
 def between(sizes: Sequence[float], is_interval: bool = False) -> str:
     """
-    Return the smallest and the largest of some shares in percent; the ends of an interval always differ.
+    Return the smallest and the largest of some shares in percent; ends of an interval that look equal have a decimal.
 
     Examples
     --------

@@ -76,11 +76,11 @@ def draw_load_curve(request: Request) -> Spec:
     data = FigureData()
     shown = [point.means for line in lines.values() for point in line]
     floors = {name: _floor(means[name][0] for means in shown) for name in _NAMES}
-    top = max(value for means in shown for value in means["wait"] if value is not None)
+    tops = {name: max(value for means in shown for value in means[name] if value is not None) for name in _NAMES}
     named = data.add([_row(name, point, floors) for name, line in lines.items() for point in line])
     panels = [
-        _panel(named, styles, (floors[_MEASURES[measure][0]], top), *_MEASURES[measure])
-        for measure in request.measures or _MEASURES
+        _panel(named, styles, (floors[name], tops[name]), name, words, is_time)
+        for name, words, is_time in (_MEASURES[measure] for measure in request.measures or _MEASURES)
     ]
     return finished_figure(
         data, [side_by_side(panels)], f"{request.title}: performance against the offered load", _CAPTION
