@@ -6,7 +6,11 @@ from dataclasses import dataclass
 
 @dataclass
 class Job:
-    """A job of a schedule; times in whole seconds. Jobs on numbered processors have ``places``."""
+    """
+    A job of a schedule; times in whole seconds. Jobs on numbered processors have ``places``.
+
+    Jobs of other machines count for the limits of their accounts only.
+    """
 
     eligible: int
     start: int
@@ -16,6 +20,7 @@ class Job:
     places: frozenset[int] = frozenset()
     demands: tuple[int, ...] = ()
     accounts: tuple[int, ...] = ()
+    machine: int = 0
 
     def runs_at(self, time: float) -> bool:
         return self.start <= time < self.start + self.run
@@ -66,6 +71,7 @@ def reason_at(job: Job, time: float, jobs: list[Job], machine: Machine) -> str:
         found = zip((jobs_then, processors, minutes), machine.limits[account], strict=True)
         if any(count > most for count, most in found):
             return "limit"
+    running = [other for other in running if other.machine == job.machine]
     if sum(one.processors for one in running) + job.processors > machine.processors:
         return "busy"
     for number, units in enumerate(machine.units):
@@ -97,7 +103,8 @@ def divide(job: Job, jobs: list[Job], machine: Machine) -> dict[str, float]:
     found = dict.fromkeys(("limit", "busy", "drain", "fragmentation", "order"), 0)
     for second in range(job.eligible, job.start):
         found[reason_at(job, second + 0.5, jobs, machine)] += 1
-    events = {time for one in jobs for time in (one.eligible, one.start, one.start + one.run)}
+    near = [one for one in jobs if one.machine == job.machine]
+    events = {time for one in near for time in (one.eligible, one.start, one.start + one.run)}
     events |= {int(time) for window in machine.windows for time in window[:2] if time < math.inf}
     latency = 0
     if machine.cycles and job.start > job.eligible and reason_at(job, job.start - 0.5, jobs, machine) == "order":

@@ -2,6 +2,7 @@
 
 import math
 import random
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from swflow.jobs.table import Workload, sort_jobs
 from swflow.scheduling.prepare import prepare
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
+from swflow.scheduling.slurm import setup, timetable
 from swflow.scheduling.state.accounts import UNLIMITED
 from swflow.scheduling.waits.divide import NO_LIMIT
 from swflow.workload.generate import generate
@@ -29,6 +31,8 @@ DIVIDED = REASONS[1:]
 @pytest.fixture(autouse=True)
 def _interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SWFLOW_INTERPRET", "1")
+    for module in (setup, timetable):
+        monkeypatch.setattr(module, "TICK", 1)  # the twin knows whole seconds only
 
 
 def workload(jobs: list[dict[str, Any]], processors: int, **resources: int) -> Workload:
@@ -135,22 +139,33 @@ def test_schedule_of_another_workload_is_refused() -> None:
 
 # -- random workloads
 
+KINDS = ("plain", "windows", "numbered", "limits", "minutes", "gpus", "clusters", "nodes")
 
-def random_workload(rng: random.Random) -> tuple[Workload, Scheduler, dict[str, Any]]:
-    """Draw a workload, a scheduler, and the machine of the twin."""
-    size, kind = (
-        rng.randint(2, 8),
-        rng.choice(["plain", "windows", "numbered", "limits", "minutes", "gpus", "clusters"]),
-    )
+
+def test_limits_hold_over_the_nodes_of_all_partitions() -> None:
+    jobs = [job(0, 10, 1, user_id=1, partition_id=0), job(1, 5, 1, user_id=1, partition_id=1)]
+    nodes = [{"count": 1, "processors": 2, "partition": [name]} for name in "01"]
+    slurm = {"backfill": "slurm", "scheduler_parameters": {"end_delay": 0}, "nodes": nodes}
+    found = divided(workload(jobs, 4), limits={"user": {"jobs": 1}}, **slurm)
+    assert found[2] == {"limit": 9.0}
+
+
+def random_workload(rng: random.Random) -> tuple[Workload, Scheduler, dict[int, naive.Machine]]:
+    """Draw a workload, a scheduler, and the machines of the twin by number."""
+    size, kind = rng.randint(2, 8), rng.choice(KINDS)
+    nodes = random_nodes(rng) if kind == "nodes" else []
+    limited = kind in ("limits", "minutes") or (kind in ("nodes", "clusters") and rng.random() < 0.5)
+    widest = min((sum(sizes) for sizes in nodes), default=(size + 1) // 2 if limited or kind == "clusters" else size)
     jobs, submit = [], 0
     for number in range(rng.randint(1, 14)):
         submit += rng.choice([0, 0, 1, 3, 7])
         run = rng.choice([0, 1, 4, 9, 20])
-        width = rng.randint(1, (size + 1) // 2 if kind in ("clusters", "limits", "minutes") else size)
         spare = rng.choice([60, 150, 250] if kind == "minutes" else [0, 0, 2, 15])
+        width = rng.randint(1, widest)
         one = job(submit, run, width, user_id=rng.randint(1, 2), estimate=max(1, run + spare))
         one |= {"gpus": rng.choice([0, 1, 2])} if kind == "gpus" else {}
-        if kind in ("plain", "limits"):
+        one |= {"partition_id": rng.randrange(len(nodes))} if nodes else {}
+        if kind in ("plain", "limits", "nodes"):
             one["depends_on"] = [rng.randint(1, number)] if number and rng.random() < 0.15 else None
             one["eligible_after"] = rng.choice([None, None, float(rng.randint(0, 20))])
             one["cancelled_after"] = rng.choice([None] * 5 + [float(rng.randint(0, 20))])
@@ -165,8 +180,8 @@ def random_workload(rng: random.Random) -> tuple[Workload, Scheduler, dict[str, 
     if kind == "numbered":
         options |= {"allocation": rng.choice(["first-contiguous", "first-fit", "longest-idle"]), "places": True}
         known |= {"numbered": True, "contiguous": options["allocation"] == "first-contiguous"}
-    if kind == "limits":
-        most = (rng.randint(1, 3), rng.randint((size + 1) // 2, size))
+    if limited and kind != "minutes":
+        most = (rng.randint(1, 3), rng.randint(widest, 2 * widest))
         options["limits"] = {"user": {"jobs": most[0], "processors": most[1]}}
         known["limits"] = ((*most, math.inf),) * 2
     if kind == "minutes":
@@ -179,33 +194,66 @@ def random_workload(rng: random.Random) -> tuple[Workload, Scheduler, dict[str, 
         options |= {"clusters": [{"processors": size}, {"processors": size}], "dispatch": "round-robin"}
     if kind == "gpus":
         known["units"] = (2,)
-    some = workload(jobs, size, **({"gpus": 2} if kind == "gpus" else {}))
-    return some, Scheduler(**options), {"processors": size} | known
+    machines = {0: naive.Machine(size, **known), 1: naive.Machine(size, **known)}
+    if nodes:
+        known["cycles"] = True
+        options |= {"backfill": "slurm", "scheduler_parameters": {"end_delay": 0, "bf_interval": rng.choice([2, 30])}}
+        windows = [(begin, begin + rng.randint(1, 30)) for begin in rng.sample(range(60), rng.randint(0, 2))]
+        away = [sorted(rng.sample(range(sum(map(len, nodes))), rng.randint(1, 2))) for _ in windows]
+        options["unavailable"] = [
+            {"from": begin, "until": until, "nodes": ",".join(str(node + 1) for node in closed)}
+            for (begin, until), closed in zip(windows, away, strict=True)
+        ]
+        options["nodes"] = [
+            {"count": 1, "processors": cores, "partition": [str(number)]}
+            for number, sizes in enumerate(nodes) for cores in sizes
+        ]  # fmt: skip
+        for number, sizes in enumerate(nodes):
+            first = sum(map(len, nodes[:number]))
+            closed = [
+                sum(
+                    cores for node, cores in enumerate(sizes, first)
+                    if any(begin <= second < until and node in gone
+                           for (begin, until), gone in zip(windows, away, strict=True))
+                )
+                for second in range(99)
+            ]  # fmt: skip
+            edges = [0, *(second for second in range(1, 99) if closed[second] != closed[second - 1]), 99]
+            known["windows"] = tuple((begin, until, closed[begin]) for begin, until in pairwise(edges) if closed[begin])
+            machines[number] = naive.Machine(sum(sizes), **known)
+        size = sum(map(sum, nodes))
+    return workload(jobs, size, **({"gpus": 2} if kind == "gpus" else {})), Scheduler(**options), machines
+
+
+def random_nodes(rng: random.Random) -> list[list[int]]:
+    """Draw the processors of each node of one or two partitions."""
+    return [[rng.randint(1, 4) for _ in range(rng.randint(2, 3))] for _ in range(rng.randint(1, 2))]
 
 
 def check(rng: random.Random) -> None:
     """Compare the reasons of a random schedule with the twin."""
-    some, scheduler, known = random_workload(rng)
+    some, scheduler, machines = random_workload(rng)
     outcomes = simulate(some, scheduler)
     found = wait_reasons(some, outcomes, scheduler)
-    assert found.unknown == {}
+    assert set(found.unknown) == ({"fragmentation"} if scheduler.nodes else set())
     problem = prepare(some, scheduler)
     planned = dict(zip(problem.table["job_id"], problem.jobs.planned, strict=True))
-    table = outcomes.join(some.jobs.select("job_id", "user_id", submitted="submit_time"), on="job_id")
-    table = table.with_columns(gpus=pl.lit(0)).update(some.jobs, on="job_id", how="left") if "units" in known else table
-    machine = naive.Machine(**known)
-    twins: dict[int, list[naive.Job]] = {}
+    columns = [name for name in ("user_id", "partition_id", "gpus") if name in some.jobs.columns]
+    table = outcomes.join(some.jobs.select("job_id", *columns, submitted="submit_time"), on="job_id")
+    centres: dict[int, list[naive.Job]] = {}
     expected = []
     for row in table.iter_rows(named=True):
+        machine = machines[row.get("partition_id", 0)]
         one = naive.Job(
             *(int(row[name]) for name in ("submit_time", "start_time", "run_time")), int(planned[row["job_id"]]),
             row["processors"], _places(row["places"]), (row.get("gpus", 0),) if machine.units else (),
-            (row["user_id"] - 1,) if machine.limits else (),
+            (row["user_id"] - 1,) if machine.limits else (), row.get("partition_id", 0),
         )  # fmt: skip
-        twins.setdefault(row["centre"], []).append(one)
-        expected.append((row["centre"], one))
-    for (centre, one), row in zip(expected, found.table.iter_rows(named=True), strict=True):
-        assert {name: row[name] for name in DIVIDED} == naive.divide(one, twins[centre], machine)
+        centres.setdefault(row["centre"], []).append(one)
+        expected.append((centres[row["centre"]], one, machine))
+    for (others, one, machine), row in zip(expected, found.table.iter_rows(named=True), strict=True):
+        twin = naive.divide(one, others, machine)
+        assert {name: row[name] for name in DIVIDED} == twin | dict.fromkeys(found.unknown)
     wait = table["start_time"] - table["submitted"]
     np.testing.assert_allclose(found.table.select(pl.sum_horizontal(PARTS)).to_series(), wait, atol=1e-6)
 

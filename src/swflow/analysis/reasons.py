@@ -1,7 +1,8 @@
 """Why jobs wait: the wait of each job of a schedule, divided by its reasons."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby, pairwise
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,9 @@ from swflow.analysis.wait_parts import REASONS
 from swflow.errors import SwflowError, UnsupportedError
 from swflow.jobs.table import Workload
 from swflow.scheduling.prepare import prepare
-from swflow.scheduling.problem import Problem
+from swflow.scheduling.problem import Problem, Window
 from swflow.scheduling.scheduler import LOG, Scheduler
+from swflow.scheduling.slurm.nodes import Nodes
 from swflow.scheduling.waits.divide import Waiting, divide
 
 #: The allocations for which processors have numbers, and the one whose jobs need consecutive ones.
@@ -84,7 +86,7 @@ def wait_reasons(
     found["eligibility"] = _eligibility(workload, outcomes, conditions)
     for rows, waiting in _machines(workload, outcomes, problem, simulated and is_known):
         for name, seconds in divide(waiting).items():
-            found[name][rows] = seconds
+            found[name][rows] += seconds
     columns = [
         pl.lit(None, pl.Float64).alias(name) if name in unknown else pl.Series(name, values)
         for name, values in found.items()
@@ -160,7 +162,10 @@ def _machines(
         offsets, ranges = _ranges(outcomes["places"])
         whole = replace(whole, offsets=offsets, ranges=ranges, contiguous=_CONTIGUOUS in problem.policy.allocations)
     for rows, part in _parts(problem, outcomes, jobs):
-        yield rows, replace(_only(whole, rows), **part)
+        if problem.nodes is not None and part["most"] is not None and rows.size < whole.jobs:
+            yield np.arange(whole.jobs), replace(_beside(whole, rows), **part)
+        else:
+            yield rows, replace(_only(whole, rows), **part)
 
 
 def _recorded_demands(workload: Workload, outcomes: pl.DataFrame) -> tuple[np.ndarray | None, np.ndarray | None]:
@@ -240,14 +245,24 @@ def _node_sets(problem: Problem, jobs: np.ndarray) -> Iterator[tuple[np.ndarray,
             sets.remove(other)
         sets.append((names, members))
     for names, members in sets:
-        windows = [
-            (begin, until, int(nodes.sizes[nodes.away[number] & members].sum()))
-            for number, (begin, until, _) in enumerate(machine.windows)
-        ]
         yield np.flatnonzero(np.isin(partition, list(names))), {
-            "machine": int(nodes.sizes[members].sum()), "windows": windows, "most": machine.limits,
-            "units": nodes.units[members].sum(axis=0),
+            "machine": int(nodes.sizes[members].sum()), "windows": list(_closed(nodes, members, machine.windows)),
+            "most": machine.limits, "units": nodes.units[members].sum(axis=0),
         }  # fmt: skip
+
+
+def _closed(nodes: Nodes, members: np.ndarray, windows: Sequence[Window]) -> Iterator[Window]:
+    """Yield when processors of some nodes are unavailable, and how many; a node in several windows counts once."""
+
+    def closed(stretch: tuple[float, float]) -> int:
+        active = [number for number, (begin, until, _) in enumerate(windows) if begin <= stretch[0] < until]
+        return int(nodes.sizes[nodes.away[active].any(axis=0) & members].sum())
+
+    moments = sorted({time for begin, until, _ in windows for time in (begin, until)})
+    for away, stretches in groupby(pairwise(moments), key=closed):
+        if away:
+            begin, *_, until = [time for stretch in stretches for time in stretch]
+            yield begin, until, away
 
 
 def _ranges(places: pl.Series) -> tuple[np.ndarray, np.ndarray]:
@@ -256,6 +271,15 @@ def _ranges(places: pl.Series) -> tuple[np.ndarray, np.ndarray]:
     ends = split.explode().str.split("-")
     ranges = pl.DataFrame({"first": ends.list.first(), "last": ends.list.last()}).cast(pl.Int64).to_numpy(order="c")
     return np.append(0, np.cumsum(split.list.len().to_numpy())).astype(np.int64), ranges
+
+
+def _beside(waiting: Waiting, rows: np.ndarray) -> Waiting:
+    """Return the schedule of some nodes, with the jobs of the others, which count for the same limits."""
+    elsewhere = np.ones(waiting.jobs, np.bool_)
+    elsewhere[rows] = False
+    eligible = np.where(elsewhere, waiting.start, waiting.eligible)
+    demands = None if waiting.demands is None else np.where(elsewhere[:, None], 0, waiting.demands)
+    return replace(waiting, eligible=eligible, demands=demands, elsewhere=elsewhere)
 
 
 def _only(waiting: Waiting, rows: np.ndarray) -> Waiting:

@@ -39,7 +39,8 @@ class Waiting:
 
     Times are seconds. ``windows`` are those of `swflow.scheduling.problem.Window`; in overlapping ones the processors
     add up. Job ``i`` is on the ranges of processors from ``offsets[i]`` to before ``offsets[i + 1]``; without offsets,
-    processors are counted. ``rows`` are the accounts of each job, -1 where it has none.
+    processors are counted. ``rows`` are the accounts of each job, -1 where it has none. Jobs ``elsewhere`` count for
+    limits only.
     """
 
     eligible: np.ndarray  # float64: when the job could start at the earliest
@@ -58,11 +59,17 @@ class Waiting:
     most: np.ndarray | None = None  # int64 (accounts, 3): limits of running jobs, processors, processor-minutes
     period: float = 0.0  # at its multiples, the minutes left to running jobs become fewer; 0: only when jobs end
     cycles: bool = False  # whether the scheduler may look at the queue later than at an event
+    elsewhere: np.ndarray | None = None  # bool: jobs on other nodes, which do not wait here
 
     @property
     def jobs(self) -> int:
         """The number of jobs."""
         return self.start.size
+
+    @property
+    def here(self) -> np.ndarray:
+        """The processors that each job has of the machine."""
+        return self.processors if self.elsewhere is None else np.where(self.elsewhere, 0, self.processors)
 
     @property
     def minutes(self) -> np.ndarray:
@@ -144,7 +151,8 @@ def divide(waiting: Waiting) -> dict[str, np.ndarray]:
     parts[others, ORDER] = wait[others] - parts[others, :ORDER].sum(axis=1)
     latency = np.zeros(waiting.jobs, np.int64)
     if waiting.cycles:
-        events = np.sort(np.concatenate([ticks.eligible, ticks.start, ticks.end, ticks.edges]))
+        near = np.ones(waiting.jobs, np.bool_) if waiting.elsewhere is None else ~waiting.elsewhere
+        events = np.sort(np.concatenate([ticks.eligible[near], ticks.start[near], ticks.end[near], ticks.edges]))
         before = events[np.maximum(np.searchsorted(events, ticks.start) - 1, 0)]
         since = np.maximum(np.maximum(before, ticks.eligible), sweep.limited)
         latency = np.where(at_end, ticks.start - since, 0)
@@ -188,10 +196,11 @@ def _run_sweep(waiting: Waiting, ticks: _Ticks, swept: np.ndarray) -> tuple[np.n
     in_order = np.argsort(times, kind="stable") if late.size or numbered else zeros(0)
     sweep = Sweep(
         sealed(times[in_order]), sealed(kinds[in_order]), sealed(np.concatenate(subjects)[in_order]),
-        sealed(waiting.processors, np.int64), sealed(ticks.planned), sealed(demands, np.int64), sealed(rows, np.int64),
-        sealed(waiting.offsets, np.int64), sealed(waiting.ranges, np.int64), sealed(ticks.start), sealed(ticks.edges),
-        sealed(ticks.open), sealed(zeros(0) if waiting.units is None else waiting.units, np.int64),
-        sealed(most, np.int64), sealed(minutes, np.int64), sealed(second, np.int64), zeros(demands.shape[1]),
+        sealed(waiting.processors, np.int64), sealed(waiting.here, np.int64), sealed(ticks.planned),
+        sealed(demands, np.int64), sealed(rows, np.int64), sealed(waiting.offsets, np.int64),
+        sealed(waiting.ranges, np.int64), sealed(ticks.start), sealed(ticks.edges), sealed(ticks.open),
+        sealed(zeros(0) if waiting.units is None else waiting.units, np.int64), sealed(most, np.int64),
+        sealed(minutes, np.int64), sealed(second, np.int64), zeros(demands.shape[1]),
         zeros(len(most), 3), zeros(minutes.size), np.full(minutes.size, -1), np.array([0, -1]), zeros(ticks.edges.size),
         zeros(waiting.machine if numbered else 0), zeros(late.size), np.full(waiting.jobs, -1),
         zeros(waiting.jobs, 5), np.zeros(waiting.jobs, np.bool_), zeros(waiting.jobs),
@@ -206,7 +215,7 @@ def _add_sums(waiting: Waiting, ticks: _Ticks, sweep: Sweep, times: np.ndarray, 
     """Divide the waits of jobs without other conditions than a number of free processors."""
     if not jobs.size:
         return
-    change = np.concatenate([waiting.processors, -waiting.processors])
+    change = np.concatenate([waiting.here, -waiting.here])
     place = np.searchsorted(times, np.concatenate([ticks.start, ticks.end]))
     idle = waiting.machine - np.cumsum(np.bincount(place, change, times.size)).astype(np.int64)
     closed = waiting.machine - ticks.open[np.searchsorted(ticks.edges, times, side="right")]

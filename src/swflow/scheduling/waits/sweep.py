@@ -82,6 +82,7 @@ class Sweep(NamedTuple):
     kind: np.ndarray  # int64 (events)
     subject: np.ndarray  # int64 (events): the job, or the edge
     width: np.ndarray  # int64 (jobs)
+    here: np.ndarray  # int64 (jobs): their processors of this machine; 0 for a job that counts for limits only
     planned: np.ndarray  # int64 (jobs): planned run times
     demands: np.ndarray  # int64 (jobs, resources)
     rows: np.ndarray  # int64 (jobs, accounts of a job), -1: none
@@ -125,7 +126,7 @@ def _occupy(sweep: Sweep, job: int, sign: int) -> None:
         _list_active(sweep, job, sign)
     for edge in range(sweep.edges.size):
         if sweep.begin[job] + sweep.planned[job] > sweep.edges[edge]:
-            sweep.ahead[edge] += width
+            sweep.ahead[edge] += sign * sweep.here[job]
     if sweep.offsets.size > 0:
         for one in range(sweep.offsets[job], sweep.offsets[job + 1]):
             for processor in range(sweep.ranges[one, 0], sweep.ranges[one, 1] + 1):
@@ -266,7 +267,7 @@ def _sweep(sweep: Sweep) -> int:
                 waiting += 1
             else:
                 sign = 1 if kind == START else -1
-                busy += sign * sweep.width[subject]
+                busy += sign * sweep.here[subject]
                 _occupy(sweep, subject, sign)
                 if kind == START and sweep.place[subject] >= 0:
                     waiting -= 1
