@@ -102,7 +102,7 @@ CONFIG = {
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
-    """Run a small project once; each test restores it."""
+    """Run a small project once; each test that edits it restores it."""
     project = Project(tmp_path_factory.mktemp("project"), yaml.safe_load(yaml.safe_dump(CONFIG)))
     toys = {name: {"generate": "lublin", "processors": 32, "jobs": 400} for name in ("toy-a", "toy-b")}
     toys["gone"] = {"url": f"file://{project.folder}/gone.swf.gz", "processors": 32}  # cannot be fetched
@@ -114,16 +114,22 @@ def project(tmp_path_factory):
     (project.folder / "config/evil.yaml").write_text("evil: {generate: 'lublin; touch x', processors: 8}\n")
     (project.folder / "config/worse.yaml").write_text("evil: {path: x.swf, clean: {output: x}}\n")
     project.run()
+    subprocess.run(["cp", "-a", project.folder, made_once(project)], check=True)
     return project
+
+
+def made_once(project: Project) -> Path:
+    """Return the folder of a copy, with its times and hard links, of what the first run made."""
+    return project.folder.with_name(f"{project.folder.name}-made-once")
 
 
 @pytest.fixture
 def edited(project):
-    """Provide the project's config for editing, and restore it afterwards."""
+    """Provide the project for editing, and restore it afterwards."""
     yield project
     project.config = yaml.safe_load(yaml.safe_dump(CONFIG))
-    project.write()
-    project.run()
+    shutil.rmtree(project.folder)
+    subprocess.run(["cp", "-a", made_once(project), project.folder], check=True)
 
 
 def test_all_files_are_created_once(project):

@@ -4,7 +4,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, time, timedelta
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +19,8 @@ NEIGHBORS, FEWEST = 200, 30
 #: The largest distance to the ends and the median of a similar forecast, decades (square root of the sum of squares).
 SIMILAR = 2.0
 
+#: The pairs of forecasts that are compared at a time, so that memory has a limit.
+_COMPARED = 1 << 20
 
 #: The time within which a job starts at once, seconds: about a pass of the scheduler.
 AT_ONCE = 60.0
@@ -84,29 +85,18 @@ class Chances:
             rows = np.flatnonzero(waits == group)
             if not rows.size or self.value.size < FEWEST:
                 continue
-            past, tree = self._of_waiting if group else self._of_new
-            distance, near = tree.query(ends[rows], min(NEIGHBORS, past.size))
-            similar = distance[:, FEWEST - 1] <= SIMILAR
-            for row, members in zip(rows[similar], past[near[similar]], strict=True):
-                value = moved(self.value[members], self.ends[members], ends[row])
-                found[row] = started_within(value, self.started[members], within[row])
+            past = np.flatnonzero(self.waits == group)
+            past = past if past.size >= FEWEST else np.arange(self.value.size)
+            at_a_time = max(1, _COMPARED // past.size)
+            for some in np.split(rows, range(at_a_time, rows.size, at_a_time)):
+                distance = sum(np.square(ends[some, axis, None] - self.ends[past, axis]) for axis in range(3))
+                most = min(NEIGHBORS, past.size)
+                near = np.argpartition(distance, (FEWEST - 1, most - 1))[:, :most]
+                least = np.take_along_axis(distance, near[:, FEWEST - 1, None], -1)[:, 0]
+                of, members = some[least <= SIMILAR**2], past[near[least <= SIMILAR**2]]
+                value = moved(self.value[members], self.ends[members], ends[of])
+                found[of] = started_within(value, self.started[members], within[of])
         return found
-
-    @cached_property
-    def _of_new(self) -> tuple[np.ndarray, Any]:
-        return self._similar(~self.waits)
-
-    @cached_property
-    def _of_waiting(self) -> tuple[np.ndarray, Any]:
-        return self._similar(self.waits)
-
-    def _similar(self, chosen: np.ndarray) -> tuple[np.ndarray, Any]:
-        """Return the past forecasts that are chosen, or all if these are few, and the tree of their ends."""
-        from scipy.spatial import cKDTree
-
-        past = np.flatnonzero(chosen)
-        past = past if past.size >= FEWEST else np.arange(self.value.size)
-        return past, cKDTree(self.ends[past])
 
 
 def interpolated(ends: np.ndarray, within: np.ndarray) -> np.ndarray:
@@ -120,17 +110,20 @@ def interpolated(ends: np.ndarray, within: np.ndarray) -> np.ndarray:
     >>> interpolated(np.array([[1.0, 2.0, 4.0]]), np.array([[1.0, 10.0, 100.0, 1000.0, 1e6]])).round(3).tolist()
     [[0.025, 0.05, 0.5, 0.725, 0.975]]
     """
-    apart = ends + np.array([-1e-9, 0.0, 1e-9])
-    levels = np.array([0.05, 0.5, 0.95])
-    rows = zip(decades(within) + 0.0, apart, strict=True)
-    found = np.array([np.interp(at, knots, levels, left=0.025, right=0.975) for at, knots in rows])
-    found = np.where(within < 0, 0.0, found.reshape(within.shape))
+    at, apart = decades(within) + 0.0, ends + np.array([-1e-9, 0.0, 1e-9])
+    low, median, high = apart[:, :1], apart[:, 1:2], apart[:, 2:]
+    below, above = 0.05 + 0.45 * (at - low) / (median - low), 0.5 + 0.45 * (at - median) / (high - median)
+    found = np.where(at < low, 0.025, np.where(at <= median, below, np.where(at <= high, above, 0.975)))
+    found = np.where(within < 0, 0.0, found)
     return np.where(np.isnan(within), np.nan, found)
 
 
 def moved(value: np.ndarray, past: np.ndarray, ends: np.ndarray) -> np.ndarray:
     """
     Return waits (decades) moved from past forecasts to a new one: linear between ends and median, shifted beyond.
+
+    The waits have the shape (…, forecasts in the past), their forecasts one more axis of length 3, and the new ones the
+    shape (…, 3).
 
     Jobs that started at once remain jobs that start at once, because many start with the next pass of the scheduler.
 
@@ -139,13 +132,14 @@ def moved(value: np.ndarray, past: np.ndarray, ends: np.ndarray) -> np.ndarray:
     >>> moved(np.array([0.5, 1.5, 2.0, 4.0]), np.array([[1.0, 2.0, 3.0]] * 4), np.array([0.0, 3.0, 5.0])).tolist()
     [0.0, 1.5, 3.0, 6.0]
     """
-    low, median, high = past.T
+    low, median, high = past[..., 0], past[..., 1], past[..., 2]
+    to_low, to_median, to_high = ends[..., 0, None], ends[..., 1, None], ends[..., 2, None]
     with np.errstate(invalid="ignore", divide="ignore"):
-        lower = ends[0] + (value - low) * np.where(median > low, (ends[1] - ends[0]) / (median - low), 0.0)
-        upper = ends[1] + (value - median) * np.where(high > median, (ends[2] - ends[1]) / (high - median), 0.0)
+        lower = to_low + (value - low) * np.where(median > low, (to_median - to_low) / (median - low), 0.0)
+        upper = to_median + (value - median) * np.where(high > median, (to_high - to_median) / (high - median), 0.0)
     found = np.where(value <= median, lower, upper)
-    found = np.where(value <= low, value + ends[0] - low, found)
-    found = np.maximum(np.where(value > high, value + ends[2] - high, found), 0.0)
+    found = np.where(value <= low, value + to_low - low, found)
+    found = np.maximum(np.where(value > high, value + to_high - high, found), 0.0)
     at_once = math.log10(AT_ONCE)
     return np.where(value <= at_once, np.minimum(found, at_once), np.maximum(found, at_once + 1e-6))
 
@@ -154,6 +148,8 @@ def started_within(value: np.ndarray, started: np.ndarray, within: np.ndarray) -
     """
     Return the Kaplan-Meier estimates of the shares of waits (decades) that are at most some times (s).
 
+    The last axis is that of the waits, or of the times.
+
     Examples
     --------
     >>> value = decades(np.array([0.0, 10.0, 100.0, 1000.0]))
@@ -161,11 +157,12 @@ def started_within(value: np.ndarray, started: np.ndarray, within: np.ndarray) -
     [0.25, 0.5, 0.5, 1.0]
     """
     order = np.lexsort((~started, value))
-    value, started = value[order], started[order]
-    at_risk = np.arange(value.size, 0, -1.0)
-    survival = np.append(1.0, np.cumprod(np.where(started, 1 - 1 / at_risk, 1.0)))
-    shares = 1 - survival[np.searchsorted(value, decades(within) + 1e-9, side="right")]
-    shares[within < 0] = 0.0
+    value, started = (np.take_along_axis(one, order, -1) for one in (value, started))
+    at_risk = np.arange(value.shape[-1], 0, -1.0)
+    survival = np.ones((*value.shape[:-1], value.shape[-1] + 1))
+    np.cumprod(np.where(started, 1 - 1 / at_risk, 1.0), axis=-1, out=survival[..., 1:])
+    passed = (value[..., None, :] <= decades(within)[..., None] + 1e-9).sum(axis=-1)
+    shares = np.where(within < 0, 0.0, 1 - np.take_along_axis(survival, passed, -1))
     return np.where(np.isnan(within), np.nan, np.round(shares, 6))
 
 

@@ -43,7 +43,7 @@ _BOOSTING = {
     "bagging_fraction": 0.6, "bagging_freq": 1, "max_bin": 127, "verbosity": -1, "deterministic": True,
     "force_row_wise": True, "num_threads": 1, "seed": 1, "lambda_l2": 1.0,
 }  # fmt: skip
-_DATA = {name: _BOOSTING[name] for name in ("max_bin", "verbosity", "min_data_in_leaf")}
+_DATA = {name: _BOOSTING[name] for name in ("max_bin", "verbosity", "min_data_in_leaf", "num_threads")}
 
 
 class Quantiles:
@@ -297,12 +297,8 @@ def wider_groups(name: str) -> tuple[str, str, str]:
 
 def calibrated(raw: np.ndarray, group: np.ndarray, shifts: dict[str, tuple[float, float]]) -> np.ndarray:
     """Return forecasts with shifted ends, in increasing order and not below 0 decades."""
-    moved = raw.copy()
-    for name, (low, high) in shifts.items():
-        of_group = group == name
-        moved[of_group, 0] += low
-        moved[of_group, 2] += high
-    moved = np.maximum(moved, 0.0)
+    low, high = np.array([shifts.get(name, (0.0, 0.0)) for name in group]).reshape(-1, 2).T
+    moved = np.maximum(np.column_stack([raw[:, 0] + low, raw[:, 1], raw[:, 2] + high]), 0.0)
     moved[:, 0] = np.minimum(moved[:, 0], moved[:, 1])
     moved[:, 2] = np.maximum(moved[:, 2], moved[:, 1])
     return moved

@@ -22,12 +22,10 @@ from swflow.forecast.chances import Chances
 from swflow.forecast.forecaster import Forecaster
 from swflow.forecast.model import Quantiles
 from swflow.forecast.record import Request
-from swflow.forecast.simulation import Simulator
 from swflow.forecast.sweep import Sweep
-from swflow.scheduling.scheduler import Scheduler
 
-#: The classes whose attributes are stored, by name.
-_CLASSES = {one.__name__: one for one in (Cases, Chances, Forecaster, Recent, Request, Simulator, Sweep)}
+#: The classes whose attributes are stored, by name; `_class_of` knows one more.
+_CLASSES: dict[str, type] = {one.__name__: one for one in (Cases, Chances, Forecaster, Recent, Request, Sweep)}
 
 #: The folder of the cache that keeps forecasters, and how many it keeps.
 _FOLDER, _KEPT = "forecasts", 20
@@ -89,9 +87,9 @@ def _plain(value: Any, arrays: dict[str, np.ndarray]) -> Any:
         return ["array", name]
     if isinstance(value, Quantiles):
         return ["models", [model.model_to_string() for model in value.models]]
-    if isinstance(value, Scheduler):
+    if type(value).__name__ == "Scheduler":
         return ["scheduler", value.to_dict()]
-    if type(value).__name__ in _CLASSES and isinstance(value, _CLASSES[type(value).__name__]):
+    if type(value) is _class_of(type(value).__name__):
         parts = value._asdict() if isinstance(value, Request) else _attributes(value)
         return [type(value).__name__, [_plain(part, arrays) for part in parts.values()]]
     if type(value) in (tuple, list):
@@ -100,6 +98,15 @@ def _plain(value: Any, arrays: dict[str, np.ndarray]) -> Any:
         pairs = [[_plain(key, arrays), _plain(one, arrays)] for key, one in value.items()]
         return ["Counter" if isinstance(value, Counter) else "dict", pairs]
     raise TypeError(f"{type(value).__name__} has no plain form")
+
+
+def _class_of(name: str) -> type | None:
+    """Return a class whose attributes are stored; only simulated futures import the code of simulations."""
+    if name == "Simulator":
+        from swflow.forecast.simulation import Simulator
+
+        return Simulator
+    return _CLASSES.get(name)
 
 
 def _attributes(value: Any) -> dict[str, Any]:
@@ -119,6 +126,8 @@ def _restored(stored: Any, arrays: Any) -> Any:
     if kind == "models":
         return Quantiles.of_texts(content)
     if kind == "scheduler":
+        from swflow.scheduling.scheduler import Scheduler
+
         scheduler = Scheduler.of("the forecast's", content)
         if scheduler.to_dict() != content:
             raise ValueError("the code of the scheduler was edited")
@@ -126,7 +135,7 @@ def _restored(stored: Any, arrays: Any) -> Any:
     if kind in ("dict", "Counter"):
         pairs = {_restored(key, arrays): _restored(one, arrays) for key, one in content}
         return Counter(pairs) if kind == "Counter" else pairs
-    parts = [_restored(one, arrays) for one in content]
+    parts = [_restored(one, arrays) if isinstance(one, list) else one for one in content]
     if kind == "list":
         return parts
     if kind == "tuple":
@@ -139,4 +148,9 @@ def _restored(stored: Any, arrays: Any) -> Any:
         recent = Recent(parts[0])
         recent.known = parts[1]
         return recent
-    return Sweep.of_attributes(parts) if kind == "Sweep" else _CLASSES[kind](*parts)
+    if kind == "Sweep":
+        return Sweep.of_attributes(parts)
+    found_class = _class_of(kind)
+    if found_class is None:
+        raise ValueError(f"{kind}: no class of a forecaster")
+    return found_class(*parts)
