@@ -41,6 +41,8 @@ import yaml
 from swflow.errors import SwflowError
 from swflow.files.store import STORE
 from swflow.names import log_of, split_step, steps_of
+from swflow.studies.asked import asked_pairs
+from swflow.studies.figure_options import FOREST
 from swflow.studies.plan import plan_studies, planned_replicates
 
 ROOT = Path(__file__).parents[1]
@@ -194,7 +196,7 @@ STEPS: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 FIGURES = ("heatmap", "bubbles", "difference", "timeline", "waits", "distributions", "arrivals", "composition",
-           "offered-load", "marginals")  # fmt: skip
+           "offered-load", "marginals", "forest")  # fmt: skip
 
 POLICY = """from swflow.policies import Easy
 
@@ -322,6 +324,9 @@ class Case:
         try:
             runs = plan_studies(config, names).runs
             planned_replicates(runs)
+            for name, study in config["studies"].items():
+                if FOREST in study.get("figures", ()) and not (study.get("whatif") or asked_pairs(config, name)):
+                    return False
         except SwflowError:
             return False
         return bool(self.config["studies"]) and all(map(self._is_simulated, runs, runs.values()))

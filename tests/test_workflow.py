@@ -235,9 +235,11 @@ def test_figures_are_drawn_again_only_if_their_runs_change(edited):
 
 def test_a_figure_with_other_options_is_drawn_again_though_its_runs_are_the_same(edited):
     edited.config["schedulers"]["fcfs"]["estimates"] = "kill"
+    edited.config["studies"]["one"]["figures"] = ["forest"]
     edited.config["studies"]["two"]["figures"] = ["heatmap"]
     edited.write()
     edited.run()
+    assert "toy-b" in (edited.folder / "results/figures/one/forest.svg").read_text()
     edited.config["schedulers"]["fcfs"]["estimates"] = "raise"
     edited.config["studies"]["two"]["split"] = {"wide": "processors > 8"}
     edited.write()

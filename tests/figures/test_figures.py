@@ -26,6 +26,7 @@ from swflow.files.tables import read_workload, write_workload
 from swflow.jobs.machine import Machine
 from swflow.jobs.randomness import generator
 from swflow.studies.figure_jobs import figure_files
+from swflow.studies.figure_options import FOREST
 from swflow.studies.plan import plan_studies
 from swflow.studies.runs import simulate_all
 from swflow.workload.clean import clean
@@ -376,7 +377,7 @@ def test_no_caption_depends_on_the_page_being_white(database):
 def test_the_schema_has_all_kinds_of_figures():
     schema = yaml.safe_load((Path(__file__).parents[2] / "workflow/schemas/config.schema.yaml").read_text())
     study = schema["properties"]["studies"]["additionalProperties"]["properties"]
-    assert tuple(schema["$defs"]["figureKind"]["enum"]) == KINDS
+    assert tuple(schema["$defs"]["figureKind"]["enum"]) == (*KINDS, FOREST)
     for split, good in (({"wide": "processors > 3"}, True), ("queue_id", True), ({"a=b": "x"}, False), ("a b", False)):
         assert jsonschema.Draft202012Validator(study["split"]).is_valid(split) == good
 

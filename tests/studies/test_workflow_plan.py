@@ -16,7 +16,7 @@ from swflow.figures import read_plan
 from swflow.files.fingerprint import fingerprint
 from swflow.names import PARENT
 from swflow.scheduling.scheduler import Scheduler
-from swflow.studies.figure_jobs import figure_jobs, files_to_keep, pictures, targets
+from swflow.studies.figure_jobs import drawings, figure_jobs, files_to_keep, pictures, targets
 from swflow.studies.rule_options import (
     forecast_options,
     options_of_step,
@@ -201,11 +201,35 @@ def test_figures_are_made_from_the_runs_that_they_show(config):
     runs = [f"{name}/{scheduler}" for name in ("A", "A+draw", "A+draw@1") for scheduler in plan.runs[name]]
     assert shown["one/A"] == sorted(f"results/runs/{run}.digest" for run in runs if run != "A/easy")
     own = [f"results/runs/A/{name}.digest" for name in ("easy", "fcfs")]
+    assert shown["two/A"] == [*own, "results/verdicts"]  # of the load of an edited config
+    Path("results/verdicts/two").mkdir(parents=True)
+    Path("results/verdicts/two/A-difference.json").write_text("[]")
+    shown = {figures.group: figures.shown(NONE) for figures in figure_jobs(plan)}
     assert shown["two/A"] == [*own, "results/verdicts/two/A-difference.json"]
     assert json.loads(Path(plan.to_load).read_text())["compared"] == {"two/A-difference": ["A/easy", "A/fcfs"]}
     Path("results/runs/A").mkdir(parents=True)  # its digests were deleted
     (again,) = (figures.shown(NONE) for figures in figure_jobs(plan) if figures.group == "two/A")
     assert again == ["results/runs/A", "results/verdicts/two/A-difference.json"]
+
+
+def test_a_forest_is_made_of_all_that_a_study_asks_for(config):
+    study = {
+        "logs": ["A"], "figures": ["waits", {"kind": "forest", "name": "all", "measure": "awrt", "width": "84mm"}],
+        "runs": [{"workloads": ["A"], "schedulers": ["easy", "fcfs"]}],
+        "whatif": [{"workloads": ["A"], "schedulers": ["easy"], "processors": ["+50%"]}],
+    }  # fmt: skip
+    plan = Workflow(config | {"studies": {"one": study}})
+    jobs = {figures.group: figures for figures in figure_jobs(plan)}
+    assert jobs["one/all"].png == ["results/figures/one/all.png"] and "results/figures/one/all.pdf" in pictures(plan)
+    assert read_plan(jobs["one/all"].plan) == {
+        "one/all": {"kind": "forest", "studies": ["one"], "measures": ["awrt"], "how": {"width": "84mm"}}
+    }
+    runs = [f"results/runs/A/{name}.digest" for name in ("easy", "fcfs")]
+    assert jobs["one/all"].shown(NONE) == [*runs, "results/verdicts", "results/whatif/one/A.parquet"]
+    assert "results/figures/one/all.json" not in drawings(plan, NONE)  # a page of the report begins with its own
+    alone = study | {"runs": [{"workloads": ["A"], "schedulers": ["easy"]}], "whatif": []}
+    with pytest.raises(SwflowError, match="studies: one: figures: all: no runs to compare"):
+        Workflow(config | {"studies": {"one": alone}})
 
 
 def test_a_key_of_a_catalogue_given_twice_is_still_refused(config):

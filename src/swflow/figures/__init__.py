@@ -204,14 +204,14 @@ def read_plan(path: str | os.PathLike[str], group: str | None = None) -> dict[st
     """
     Read a plan of figures: a JSON file that maps groups to figures, such as ``STUDY/KTH-SP2-waits``, and their options.
 
-    Options are ``kind``, ``log`` and those of `draw`, or of `draw_sweep` for the kind ``sweep``. With ``group``, return
+    Options are ``kind``, ``log`` and those of `draw`, or of the functions of `OF_DATABASE`. With ``group``, return
     only the figures of this group. Raise `SwflowError` if the file is not a plan, or has no such group.
     """
     what = "a plan of figures; expected JSON: groups of names with kind and log"
     plan: dict[str, dict[str, dict[str, Any]]] = read_json(path, what)
     try:
         every = {name: options for figures in plan.values() for name, options in figures.items()}
-        if not all({"kind", "log"} <= options.keys() for options in every.values()):
+        if not all("kind" in options and {"log", "studies"} & options.keys() for options in every.values()):
             raise KeyError("kind")
     except (KeyError, TypeError, AttributeError):
         raise SwflowError(f"{path}: not {what}") from None

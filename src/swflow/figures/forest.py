@@ -19,12 +19,7 @@ from swflow.figures.styles import BLUE, VERMILION
 from swflow.files.query import connect
 from swflow.names import recipe_of
 from swflow.studies.deciding import blocks_to_decide, what_decides
-
-#: The measures, and their names on the axis.
-FOREST_MEASURES = {
-    "wait_time": "mean wait", "p95_wait_time": "p95 wait", "response_time": "response", "awrt": "AWRT",
-    "slowdown": "slowdown", "bounded_slowdown": "bd. slowdown",
-}  # fmt: skip
+from swflow.studies.figure_options import FOREST, FOREST_MEASURES
 
 #: The measures of table ``whatifs`` by those of table ``comparisons``.
 _OF_WHATIFS = {
@@ -165,7 +160,7 @@ def draw_forest_on(
 
     options = [("--study", study) for study in studies] + [("--measure", measure) for measure in measures]
     options += [("--title", title)] if title else []
-    return recorded_figure(connection, draw, "forest", command=command("forest", options))
+    return recorded_figure(connection, draw, FOREST, command=command(FOREST, options))
 
 
 def _read(

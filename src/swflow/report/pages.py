@@ -19,7 +19,7 @@ from swflow.report.papers import claims_block, definitions_block, legend, overvi
 from swflow.report.plan import Study
 from swflow.report.source import Source, figure_block
 from swflow.report.tables import OF_ALL_LOGS, TABLES, Block, Scope
-from swflow.studies.figure_options import OF_REPLICATES, kind_of_figure, options_of_figure
+from swflow.studies.figure_options import FOREST, OF_REPLICATES, kind_of_figure, options_of_figure
 
 #: The largest number of drawn runs of a ranking: the best ones, and the reference.
 MOST_DRAWN = 6
@@ -249,6 +249,8 @@ def _asked_figures(source: Source, study: Study) -> list[Block]:
         every = source.request([run for run in study.runs if log_of(run["workload"]) == log], log).runs
         for entry in study.figures:
             kind, options = kind_of_figure(entry), options_of_figure(entry)
+            if kind == FOREST:  # the page begins with it
+                continue
             if kind in OF_REPLICATES:
                 options["runs"] = every
             options.pop("how", None)  # a page has its own width and font

@@ -9,9 +9,18 @@ from swflow.errors import SwflowError, suggest
 #: The options of a figure in a config that are passed on as they are, and the arguments of `swflow.figures.draw`.
 _SAME = {"bins": "bins", "scale": "scale", "title": "title"}
 
+#: The kind of figure that shows what a study asks for on all its logs; the others show runs of a log.
+FOREST = "forest"
+
+#: The measures of a forest plot, and their short names.
+FOREST_MEASURES = {
+    "wait_time": "mean wait", "p95_wait_time": "p95 wait", "response_time": "response", "awrt": "AWRT",
+    "slowdown": "slowdown", "bounded_slowdown": "bd. slowdown",
+}  # fmt: skip
+
 #: Options that only some kinds of figures of runs have, and these kinds.
 KINDS_WITH = {
-    "measure": ("heatmap", "difference", "load-curve"),
+    "measure": ("heatmap", "difference", "load-curve", FOREST),
     "bins": ("heatmap",),
     "scale": ("heatmap", "bubbles"),
     "split": ("heatmap",),
@@ -25,7 +34,7 @@ OF_REPLICATES = ("load-curve",)
 
 def measures_of(kind: str) -> Collection[str]:
     """Return the measures of a kind of figure that has the option."""
-    return ("wait_time", "bounded_slowdown") if kind == "load-curve" else HEATMAP_MEASURES
+    return {"load-curve": ("wait_time", "bounded_slowdown"), FOREST: FOREST_MEASURES}.get(kind, HEATMAP_MEASURES)
 
 
 def check_figure(kind: str, options: Mapping[str, Any], where: str) -> None:

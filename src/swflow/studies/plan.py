@@ -21,6 +21,7 @@ from swflow.names import (
 )
 from swflow.scheduling.scheduler import LOG, Scheduler
 from swflow.studies.figure_options import (
+    FOREST,
     OF_REPLICATES,
     check_figure,
     kind_of_figure,
@@ -125,7 +126,7 @@ def plan_studies(config: Config, logs: Collection[str]) -> Plan:
         sorted({entry.workload for entry in planned_runs if config["studies"][entry.study].get(key)})
         for key in ("bounds", "wait_reasons")
     )
-    figures = _figures(config, planned_runs)
+    figures = _figures(config, planned_runs) | _forests(config, planned_runs, whatifs)
     for entry in sorted(planned_sweeps, key=lambda entry: entry.workload):
         for sweep in entry.settings["sweeps"]:
             about = {"kind": "sweep", "log": entry.workload, "sweep": sweep}
@@ -367,6 +368,8 @@ def _figures(config: Config, entries: Iterable[Entry]) -> dict[str, dict[str, An
         named = [{"workload": workload, "scheduler": scheduler} for workload, scheduler in runs]
         for place, entry in enumerate(content.get("figures", ())):
             kind, name = kind_of_figure(entry), f"{study}/{log}-{name_of_figure(entry)}"
+            if kind == FOREST:
+                continue
             check_figure(kind, {} if isinstance(entry, str) else entry, f"studies: {study}: figures: {place}: ")
             if kind == "difference" and not any(worth_comparing(*pair) for pair in combinations(named, 2)):
                 raise SwflowError(f"studies: {study}: figures: difference: {log} has no two runs to compare")
@@ -387,6 +390,26 @@ def _figures(config: Config, entries: Iterable[Entry]) -> dict[str, dict[str, An
                 window = content.get("window") or {}
                 options["window"] = [window.get("from"), window.get("until")]
             figures[name] = options
+    return figures
+
+
+def _forests(config: Config, entries: Iterable[Entry], whatifs: Iterable[tuple[str, str]]) -> dict[str, dict[str, Any]]:
+    """Return the figures that show what a study asks for on all its logs, with the runs and what-if tables in them."""
+    figures: dict[str, dict[str, Any]] = {}
+    entries, whatifs = list(entries), list(whatifs)
+    for study, content in config["studies"].items():
+        for place, entry in enumerate(content.get("figures", ())):
+            if kind_of_figure(entry) != FOREST:
+                continue
+            check_figure(FOREST, {} if isinstance(entry, str) else entry, f"studies: {study}: figures: {place}: ")
+            own = [one for one in entries if one.study == study]
+            asked = [workload for of, workload in whatifs if of == study]
+            workloads = [*(one.workload for one in own), *asked]
+            figures[f"{study}/{name_of_figure(entry)}"] = {
+                "kind": FOREST, "studies": [study], "whatifs": asked,
+                "runs": [f"{one.workload}/{scheduler}" for one in own for scheduler in one.schedulers],
+                "logs": list(dict.fromkeys(map(log_of, workloads))),
+            } | options_of_figure(entry)  # fmt: skip
     return figures
 
 

@@ -21,6 +21,7 @@ from swflow.names import log_of, parent_of, split_step, steps_of, with_parents
 from swflow.scheduling.orders.vocabulary import LOG
 from swflow.scheduling.scheduler import Scheduler
 from swflow.studies.asked import asked_pairs, check_questions
+from swflow.studies.figure_options import FOREST
 from swflow.studies.levels import with_levels
 from swflow.studies.only import with_only
 from swflow.studies.plan import (
@@ -177,6 +178,11 @@ class Workflow:
         self.forecasts = studies.forecasts
         self.bounds, self.drawn, workloads = studies.bounds, studies.figures, studies.workloads
         self.reasons = studies.reasons
+        for name, one in self.drawn.items():
+            if one["kind"] == FOREST and not (one["whatifs"] or asked_pairs(self.config, one["studies"][0])):
+                raise SwflowError(
+                    f"studies: {one['studies'][0]}: figures: {name.partition('/')[2]}: no runs to compare"
+                )
         #: All workloads that the studies need, those that others are made from included.
         self.workloads = with_parents(
             source for name in workloads for source in sources_behind(name, self.config["steps"])
@@ -388,7 +394,7 @@ class Workflow:
     @cached_property
     def to_load(self) -> str:
         """The file with the files to load."""
-        compared = {name: one["runs"] for name, one in self.drawn.items() if one["kind"] == "difference"}
+        compared = {name: one["runs"] for name, one in self.drawn.items() if one["kind"] in ("difference", FOREST)}
         reached = str(REACHED) if self.unsure else None
         asked = {study: asked_pairs(self.config, study) for study in self.config["studies"]}
         files = self.loaded_files()
