@@ -1,5 +1,6 @@
-"""Run the notebook without a browser on the database of the documentation's project."""
+"""Run the notebooks without a browser on the database of the documentation's project."""
 
+import json
 import runpy
 import subprocess
 import sys
@@ -7,10 +8,35 @@ from pathlib import Path
 
 import pytest
 
+ROOT = Path(__file__).parents[1]
+NOTEBOOK, JUPYTER = ROOT / "notebooks/explore.py", ROOT / "notebooks/python.ipynb"
+
+
+def test_the_cells_of_the_jupyter_notebook_run_in_their_order(project, monkeypatch):
+    monkeypatch.chdir(project)
+    cells = json.loads(JUPYTER.read_text())["cells"]
+    assert all(cell["outputs"] == [] for cell in cells if cell["cell_type"] == "code")
+    values: dict = {}
+    for cell in cells:
+        if cell["cell_type"] == "code":
+            exec("".join(cell["source"]), values)
+    waits = {name: found["mean_wait_time"] for name, found in values["found"].items()}
+    assert waits["sjf"] < waits["easy"] < waits["fcfs"]
+    parts = values["reasons"].table.select("eligibility", "limit", "room", "order", "latency").sum_horizontal()
+    assert parts.sum() == pytest.approx(waits["easy"] * 4000)
+    changed = values["answer"].table.filter(measure="mean_wait_time", variant="easy")
+    assert changed["value"].item() == pytest.approx(waits["easy"])
+    assert "example/easy" in values["runs"]["run"]
+
+
 pytest.importorskip("marimo", reason='the notebook needs marimo: pip install -e ".[explore]"')
 
-ROOT = Path(__file__).parents[1]
-NOTEBOOK = ROOT / "notebooks/explore.py"
+
+def test_marimo_opens_the_jupyter_notebook(tmp_path):
+    marimo = Path(sys.executable).with_name("marimo")
+    subprocess.run([marimo, "convert", JUPYTER, "-o", tmp_path / "python.py"], check=True, capture_output=True)
+    cells = json.loads(JUPYTER.read_text())["cells"]
+    assert (tmp_path / "python.py").read_text().count("@app.cell") >= len(cells)
 
 
 @pytest.mark.slow
