@@ -201,7 +201,7 @@ def test_figures_are_made_from_the_runs_that_they_show(config):
     runs = [f"{name}/{scheduler}" for name in ("A", "A+draw", "A+draw@1") for scheduler in plan.runs[name]]
     assert shown["one/A"] == sorted(f"results/runs/{run}.digest" for run in runs if run != "A/easy")
     own = [f"results/runs/A/{name}.digest" for name in ("easy", "fcfs")]
-    assert shown["two/A"] == [*own, "results/verdicts"]  # of the load of an edited config
+    assert shown["two/A"] == [*own, "results/verdicts"]  # until the next load
     Path("results/verdicts/two").mkdir(parents=True)
     Path("results/verdicts/two/A-difference.json").write_text("[]")
     shown = {figures.group: figures.shown(NONE) for figures in figure_jobs(plan)}
