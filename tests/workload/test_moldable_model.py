@@ -1,5 +1,9 @@
 """Tests of moldable jobs: Downey's speedup, the distributions of Cirne and Berman, the step, and runs."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import polars as pl
 import pytest
@@ -411,3 +415,20 @@ def test_choosing_shapes_lowers_response_times(traces):
             for shapes in ("requested", "submit", "start")
         )
         assert max(submit, start) < 0.9 * requested
+
+
+def test_draws_do_not_depend_on_the_instructions_of_the_processor(tmp_path):
+    """NumPy computes powers with other instructions on other processors, which differ in the last bits."""
+    wanted = "X86_V3 X86_V4 AVX512_ICL AVX512_SPR AVX2 FMA3 AVX512F AVX512_SKX ASIMDHP SVE"
+    code = (
+        "import hashlib, numpy as np; from swflow.workload.steps.moldable import draw_parameters as draw; "
+        "drawn = draw(200_000, np.random.default_rng(1)); "
+        "print(hashlib.sha256(b''.join(np.asarray(one).tobytes() for one in vars(drawn).values())).hexdigest())"
+    )
+    for disabled in ("", wanted):
+        environment = os.environ | {"NPY_DISABLE_CPU_FEATURES": disabled, "PYTHONWARNINGS": "ignore"}
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+        assert done.returncode == 0, done.stderr
+        found = tmp_path / "drawn.txt"
+        assert not found.exists() or found.read_text() == done.stdout
+        found.write_text(done.stdout)

@@ -215,7 +215,8 @@ def invert_joint_uniform_log(shares: np.ndarray, minimum: np.ndarray) -> np.ndar
     1`` it is ``cdf(1, y) / P(c_min = 1)``, which reaches 1 at about 370. Above 1 it is the derivative of ``cdf(x, y)``
     by log2(x) over the density of c_min, ``(0.009548 log2(y) - 0.01877) / 0.06920``, which does not depend on c_min,
     starts at about 3.9, and reaches 1 at about 594. A draw below c_min becomes c_min. Unlike drawing again, this
-    preserves the joint distribution function where it is meaningful, for ``x <= y``.
+    preserves the joint distribution function where it is meaningful, for ``x <= y``. A has six decimals, because the
+    last bits of powers depend on the processor that computes them, and shapes with equal ends on these bits.
 
     Examples
     --------
@@ -226,7 +227,7 @@ def invert_joint_uniform_log(shares: np.ndarray, minimum: np.ndarray) -> np.ndar
     density, of_one = MINIMUM
     alone = (shares * of_one - rest) / by_parallelism
     more = (shares * density - by_minimum) / product
-    return np.maximum(np.exp2(np.where(minimum == 1, alone, more)), minimum)
+    return np.maximum(np.round(np.exp2(np.where(minimum == 1, alone, more)), 6), minimum)
 
 
 def joint_cdf(minimum: np.ndarray, parallelism: np.ndarray) -> np.ndarray:
