@@ -48,7 +48,7 @@ def pages(source: Source) -> Iterator[Page]:
 
 
 def _overview(source: Source) -> Page:
-    ((runs, jobs),) = source.rows("SELECT count(*), sum(jobs) FROM metrics")
+    ((runs, jobs),) = source.rows("SELECT count(*), sum(jobs) FILTER (scheduler <> 'log') FROM metrics")
     counts = [
         counted(len(source.plan.studies), "study", "studies"),
         counted(len(source.logs), "log"),
