@@ -269,7 +269,7 @@ def _panel(data: FigureData, pairs: Pairs, title: str, domain: list[float], only
     y = alt.Y(
         "k:N",
         sort=None,
-        scale=alt.Scale(domain=keys, padding=0),
+        scale=alt.Scale(domain=keys, padding=0.5),
         axis=alt.Axis(title=None, labels=not only, labelExpr="split(datum.value, '|')[1]", ticks=False, domain=False),
     )
     ticks = _TICKS if domain[1] / domain[0] > 4 else _FINE_TICKS
