@@ -21,7 +21,7 @@ from swflow.report.answers import Claim, Fidelity, Headline, Verdict, answer, li
 from swflow.report.papers import count_papers
 from swflow.report.plan import Plan, Study
 from swflow.report.summaries import Ranked, WhatIf, conventions, ranking, reproduced, what_if
-from swflow.report.tables import Block, Scope, read_table
+from swflow.report.tables import Block, Scope, quoted, read_table
 from swflow.studies.figure_options import kind_of_figure
 
 #: Measures of a matrix: column of ``metrics``, title, kind, and whether the lowest or the highest value is best.
@@ -190,7 +190,10 @@ def headline_of(source: "Source", study: Study) -> Headline:
     whatif = _whatif_answer(source, study)
     parts = [*whatif.sentences, found.record, *found.sentences]
     if study.runs and not study.ranked and source.asks_for_papers(study):
-        sql = "SELECT coalesce(within_percent, 100) FROM reproduction WHERE {published} AND reason IS NULL"
+        sql = (
+            "SELECT coalesce(within_percent, 100) FROM reproduction "
+            f"WHERE {{published}} AND reason IS NULL AND paper IN ({quoted(*source.papers_of(study))})"
+        )
         compared = reproduced(source.column(sql.format(**source.scope(study).conditions())))
         if compared and not special.sentences and study.contrast is None:  # the title is that of a paper's tables
             parts = [compared, *(parts if found.claims or found.record else whatif.sentences)]
