@@ -31,6 +31,11 @@ DIVIDED = REASONS[1:]
 @pytest.fixture(autouse=True)
 def _interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SWFLOW_INTERPRET", "1")
+
+
+@pytest.fixture
+def whole_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let Slurm's scheduler look at whole seconds."""
     for module in (setup, timetable):
         monkeypatch.setattr(module, "TICK", 1)  # the twin knows whole seconds only
 
@@ -142,7 +147,7 @@ def test_schedule_of_another_workload_is_refused() -> None:
 KINDS = ("plain", "windows", "numbered", "limits", "minutes", "gpus", "clusters", "nodes")
 
 
-def test_limits_hold_over_the_nodes_of_all_partitions() -> None:
+def test_limits_hold_over_the_nodes_of_all_partitions(whole_seconds) -> None:
     jobs = [job(0, 10, 1, user_id=1, partition_id=0), job(1, 5, 1, user_id=1, partition_id=1)]
     nodes = [{"count": 1, "processors": 2, "partition": [name]} for name in "01"]
     slurm = {"backfill": "slurm", "scheduler_parameters": {"end_delay": 0}, "nodes": nodes}
@@ -266,13 +271,13 @@ def _places(text: str | None) -> frozenset[int]:
     return frozenset(place for part in ends for place in range(part[0], part[-1] + 1))
 
 
-def test_reasons_of_simulated_schedules() -> None:
+def test_reasons_of_simulated_schedules(whole_seconds) -> None:
     for seed in range(40):
         check(random.Random(seed))
 
 
 @pytest.mark.slow
-def test_reasons_of_many_simulated_schedules() -> None:
+def test_reasons_of_many_simulated_schedules(whole_seconds) -> None:
     for seed in range(1000, 6000):
         check(random.Random(seed))
 
