@@ -227,6 +227,9 @@ def test_a_forest_is_made_of_all_that_a_study_asks_for(config):
     runs = [f"results/runs/A/{name}.digest" for name in ("easy", "fcfs")]
     assert jobs["one/all"].shown(NONE) == [*runs, "results/verdicts", "results/whatif/one/A.parquet"]
     assert "results/figures/one/all.json" not in drawings(plan, NONE)  # a page of the report begins with its own
+    twice = study | {"figures": [{"kind": "forest", "measure": name} for name in ("awrt", "slowdown")]}
+    with pytest.raises(SwflowError, match="studies: one: figures: two figures named 'forest'"):
+        Workflow(config | {"studies": {"one": twice}})
     alone = study | {"runs": [{"workloads": ["A"], "schedulers": ["easy"]}], "whatif": []}
     with pytest.raises(SwflowError, match="studies: one: figures: all: no runs to compare"):
         Workflow(config | {"studies": {"one": alone}})

@@ -126,7 +126,15 @@ def plan_studies(config: Config, logs: Collection[str]) -> Plan:
         sorted({entry.workload for entry in planned_runs if config["studies"][entry.study].get(key)})
         for key in ("bounds", "wait_reasons")
     )
-    figures = _figures(config, planned_runs) | _forests(config, planned_runs, whatifs)
+    figures = _figures(config, planned_runs)
+    for name, about in _forests(config, planned_runs, whatifs):
+        if name in figures:
+            study, _, figure = name.partition("/")
+            raise SwflowError(
+                f"studies: {study}: figures: two figures named {figure!r}; expected different names: "
+                "{kind: forest, name: …}"
+            )
+        figures[name] = about
     for entry in sorted(planned_sweeps, key=lambda entry: entry.workload):
         for sweep in entry.settings["sweeps"]:
             about = {"kind": "sweep", "log": entry.workload, "sweep": sweep}
@@ -393,10 +401,10 @@ def _figures(config: Config, entries: Iterable[Entry]) -> dict[str, dict[str, An
     return figures
 
 
-def _forests(config: Config, entries: Iterable[Entry], whatifs: Iterable[tuple[str, str]]) -> dict[str, dict[str, Any]]:
-    """Return the figures that show what a study asks for on all its logs, with the runs and what-if tables in them."""
-    figures: dict[str, dict[str, Any]] = {}
-    entries, whatifs = list(entries), list(whatifs)
+def _forests(
+    config: Config, entries: Collection[Entry], whatifs: Collection[tuple[str, str]]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the figures that show what a study asks for on all its logs, with the runs and what-if tables in them."""
     for study, content in config["studies"].items():
         for place, entry in enumerate(content.get("figures", ())):
             if kind_of_figure(entry) != FOREST:
@@ -405,12 +413,12 @@ def _forests(config: Config, entries: Iterable[Entry], whatifs: Iterable[tuple[s
             own = [one for one in entries if one.study == study]
             asked = [workload for of, workload in whatifs if of == study]
             workloads = [*(one.workload for one in own), *asked]
-            figures[f"{study}/{name_of_figure(entry)}"] = {
+            about = {
                 "kind": FOREST, "studies": [study], "whatifs": asked,
                 "runs": [f"{one.workload}/{scheduler}" for one in own for scheduler in one.schedulers],
                 "logs": list(dict.fromkeys(map(log_of, workloads))),
-            } | options_of_figure(entry)  # fmt: skip
-    return figures
+            }  # fmt: skip
+            yield f"{study}/{name_of_figure(entry)}", about | options_of_figure(entry)
 
 
 def subsets(content: Config) -> list[str]:

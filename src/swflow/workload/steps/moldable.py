@@ -215,8 +215,9 @@ def invert_joint_uniform_log(shares: np.ndarray, minimum: np.ndarray) -> np.ndar
     1`` it is ``cdf(1, y) / P(c_min = 1)``, which reaches 1 at about 370. Above 1 it is the derivative of ``cdf(x, y)``
     by log2(x) over the density of c_min, ``(0.009548 log2(y) - 0.01877) / 0.06920``, which does not depend on c_min,
     starts at about 3.9, and reaches 1 at about 594. A draw below c_min becomes c_min. Unlike drawing again, this
-    preserves the joint distribution function where it is meaningful, for ``x <= y``. A has six decimals, because the
-    last bits of powers depend on the processor that computes them, and shapes with equal ends on these bits.
+    preserves the joint distribution function where it is meaningful, for ``x <= y``. A is rounded to six
+    decimals: the last bits of a power depend on the processor that computes it, and they would decide between shapes
+    that end at the same time.
 
     Examples
     --------
