@@ -13,6 +13,8 @@ import naive_reasons as naive
 import naive_slurm
 from swflow.analysis.reasons import wait_reasons
 from swflow.analysis.wait_parts import PARTS, REASONS
+from swflow.compiled.kernel import Kernel
+from swflow.compiled.source import Linker
 from swflow.errors import SwflowError
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload, sort_jobs
@@ -35,9 +37,18 @@ def _interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def whole_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let Slurm's scheduler look at whole seconds."""
+    """Let Slurm's scheduler look at whole seconds, which are all that the twin knows."""
     for module in (setup, timetable):
-        monkeypatch.setattr(module, "TICK", 1)  # the twin knows whole seconds only
+        monkeypatch.setattr(module, "TICK", 1)
+    # A kernel keeps the constants with which it was linked: these kernels are for one test only.
+    linked: dict[Kernel, Any] = {}
+
+    def plain(kernel: Kernel) -> Any:
+        if kernel not in linked:
+            linked[kernel] = Linker(kernel.hooks).link(kernel.function)
+        return linked[kernel]
+
+    monkeypatch.setattr(Kernel, "_plain", property(plain))
 
 
 def workload(jobs: list[dict[str, Any]], processors: int, **resources: int) -> Workload:
