@@ -33,6 +33,9 @@ _FOLDER, _KEPT = "forecasts", 20
 #: The name of the array that has the JSON text.
 _TEXT = "text"
 
+#: The types that JSON has as they are.
+_SCALARS = frozenset((type(None), bool, int, float, str))
+
 
 def cached(path: Path, make: Callable[[], Forecaster], *key: Any) -> Forecaster:
     """
@@ -93,11 +96,28 @@ def _plain(value: Any, arrays: dict[str, np.ndarray]) -> Any:
         parts = value._asdict() if isinstance(value, Request) else _attributes(value)
         return [type(value).__name__, [_plain(part, arrays) for part in parts.values()]]
     if type(value) in (tuple, list):
-        return [type(value).__name__, [_plain(one, arrays) for one in value]]
+        kind = type(value).__name__
+        if kind == "list" and (flat := _flat(value)):
+            return [flat, value]
+        return [kind, [_plain(one, arrays) for one in value]]
     if type(value) in (dict, Counter, defaultdict):
-        pairs = [[_plain(key, arrays), _plain(one, arrays)] for key, one in value.items()]
-        return ["Counter" if isinstance(value, Counter) else "dict", pairs]
+        columns = [_plain(list(part), arrays) for part in (value, value.values())]
+        return ["Counter" if isinstance(value, Counter) else "dict", columns]
     raise TypeError(f"{type(value).__name__} has no plain form")
+
+
+def _flat(values: list[Any]) -> str | None:
+    """
+    Return ``lists`` or ``tuples`` if a list has only scalars and lists, or tuples, of scalars, otherwise None.
+
+    Such a list is stored as it is: thousands of small forms, each with its kind, would be most of the time of a read.
+    """
+    kinds = {type(one) for one in values} - _SCALARS
+    if len(kinds) > 1 or not kinds <= {list, tuple}:
+        return None
+    if any(type(part) not in _SCALARS for one in values if type(one) in kinds for part in one):
+        return None
+    return "tuples" if tuple in kinds else "lists"
 
 
 def _class_of(name: str) -> type | None:
@@ -132,8 +152,12 @@ def _restored(stored: Any, arrays: Any) -> Any:
         if scheduler.to_dict() != content:
             raise ValueError("the code of the scheduler was edited")
         return scheduler
+    if kind == "lists":
+        return content
+    if kind == "tuples":
+        return [tuple(one) if type(one) is list else one for one in content]
     if kind in ("dict", "Counter"):
-        pairs = {_restored(key, arrays): _restored(one, arrays) for key, one in content}
+        pairs = dict(zip(*(_restored(column, arrays) for column in content), strict=True))
         return Counter(pairs) if kind == "Counter" else pairs
     parts = [_restored(one, arrays) if isinstance(one, list) else one for one in content]
     if kind == "list":
