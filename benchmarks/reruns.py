@@ -12,6 +12,7 @@ jobs, which a job would simulate that keeps none of them.
 import argparse
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -100,7 +101,7 @@ class Project:
 
 def jobs_of(said: str, planned: dict[str, list[str]]) -> tuple[int, int]:
     """Return the number of planned jobs of a dry run without targets, and the number of runs of its simulations."""
-    names = {line.split(": ", 1)[1] for line in map(str.strip, said.splitlines()) if line.startswith("Job ")}
+    names = set(re.findall(r"^Job \d+: (.+)$", said, re.MULTILINE))
     simulated = [name.split()[-1] for name in names if name.startswith("simulate ")]
     recipes = {name.split()[-1] for name in names if name.startswith("simulate replicates of ")}
     runs = 0
