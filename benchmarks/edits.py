@@ -656,6 +656,9 @@ VOLATILE = (
     "report/changes.html",
 )
 
+#: Folders that are one output of a job: Snakemake sees whether they are there, not each of their files.
+WHOLE = ("verdicts/", "report/studies/", "report/logs/", "report/papers/", "report/assets/")
+
 #: Folders in which results of former configs may stay: files that a later config may need again.
 REUSED = ("logs/", "workloads/", "runs/", "sweeps/", "bounds/", "models/")
 
@@ -734,13 +737,15 @@ class Disturber:
         folders = sorted({name.partition("/")[0] for name in names})
         chosen = self.chance.choice(folders)
         path = files[self.chance.choice([name for name in names if name.partition("/")[0] == chosen])]
-        self.changed.add(path.relative_to(self.folder.path).as_posix())
+        twins = (file for file in files.values() if file.samefile(path))  # names of the same file
+        self.changed |= {file.relative_to(self.folder.path).as_posix() for file in twins}
         return path
 
     def deleted(self) -> str:
-        """Delete a result; of the runs of a workload, which are one output, the folder."""
+        """Delete a result; of several files that are one output, as the runs of a workload, the folder."""
         path = self._file(hidden=True)
-        if path.parent.parent == self.folder.results / "runs":
+        is_part = path.relative_to(self.folder.results).as_posix().startswith(WHOLE)
+        if is_part or path.parent.parent == self.folder.results / "runs":
             path = path.parent
             self.changed.add(path.relative_to(self.folder.path).as_posix())
             self.changed |= {file.relative_to(self.folder.path).as_posix() for file in path.iterdir()}
