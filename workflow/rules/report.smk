@@ -8,7 +8,7 @@ rule report:
         settings=plan.settings,
         keep=KEPT,
     output:
-        "results/report/index.html",
+        [f"results/report/{name}" for name in ("index.html", "tables.html", "changes.html", "headlines.csv")],
         [
             report(
                 f"results/report/{name}.csv",
@@ -18,6 +18,7 @@ rule report:
             )
             for name in ("metrics", "replicates", "reproduction")
         ],
+        folders=[directory(f"results/report/{name}") for name in ("studies", "logs", "papers", "assets")],
         settings="results/settings.json",
     log:
         "results/log/report.log",
@@ -33,7 +34,7 @@ rule report:
     message:
         "report {output[0]}"
     shell:
-        "cp {input.settings} {output.settings} && "
+        "cp {input.settings} {output.settings} && mkdir -p {output.folders} && "
         "swflow report {input.figures} --no-draw --studies {input.settings} --prune {input.keep} "
         "--changes {input.changes} --database {input.database} -o results/report 2>&1 | tee {log}"
 
