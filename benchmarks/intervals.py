@@ -7,7 +7,8 @@ Measure how often the verdicts of comparisons are wrong, and how often they show
 - A/A: a pair of runs of EASY on two independent, slightly changed copies of a log. The estimates of jobs are multiplied
   by 0.9 to 1.1, their submissions are delayed by up to 60 s, or both. No run is better, so that every verdict that
   decides is wrong: at most 5 % should, apart from chance. The pair is compared over some consecutive weeks of the log,
-  which keeps the dependence between its weeks. Pairs are drawn of ``--runs`` runs.
+  which keeps the dependence between its weeks. Every pair has two runs of its own: rates of pairs that share runs vary
+  more than their number suggests. A pair of fewer weeks than the log is compared in ``--windows`` places.
 - Power: EASY and another scheduler on the same copy, over consecutive weeks: the share of verdicts that decide.
 - With ``--simulated``: how many 95 % intervals contain the true change of the mean wait by SJF backfilling. The
   workloads are years in which the rate of arrivals varies from week to week. The truth is the ratio of the means of
@@ -80,25 +81,22 @@ def decided(pair: Sequence[pl.DataFrame], weeks: int, generator: np.random.Gener
 
 def rates(log: str, options: argparse.Namespace) -> Iterator[tuple[str, str, int, list[float]]]:
     """Yield the log, what is compared, the number of weeks, and by measure the percentage of verdicts that decide."""
-    workload, generator = open_workload(log), np.random.default_rng(options.seed)
+    workload = open_workload(log)
     last = int(workload.jobs["submit_time"].max() // WEEK) + 1  # type: ignore[operator]
-    for compared in (*CHANGES, *options.power):
+    for number, compared in enumerate((*CHANGES, *options.power)):
         is_same = compared in CHANGES
-        names = ("EASY",) if is_same else (compared, "EASY")
-        copies = [
-            changed(workload, compared if is_same else "submissions", generator)
-            for _ in range(options.runs if is_same else math.ceil(options.runs / 5))
-        ]
-        runs = [[simulated(copy, name) for name in names] for copy in copies]
-        for weeks in options.weeks:
-            if weeks > last:
-                continue
-            verdicts = []
-            for _ in range(options.pairs):
-                first, second = generator.choice(len(runs), 2, replace=False)
-                pair = [runs[first][0], runs[second][0]] if is_same else runs[first]
-                verdicts.append(decided(pair, weeks, generator))
-            yield workload.name, compared, weeks, (100 * np.mean(verdicts, axis=0)).tolist()
+        generator = np.random.default_rng([options.seed, number])
+        verdicts: dict[int, list[list[bool]]] = {weeks: [] for weeks in options.weeks if weeks <= last}
+        for _ in range(options.pairs if is_same else math.ceil(options.pairs / 5)):
+            if is_same:
+                pair = [simulated(changed(workload, compared, generator), "EASY") for _ in range(2)]
+            else:
+                copy = changed(workload, "submissions", generator)
+                pair = [simulated(copy, name) for name in (compared, "EASY")]
+            for weeks, found in verdicts.items():
+                found += [decided(pair, weeks, generator) for _ in range(options.windows if weeks else 1)]
+        for weeks, found in verdicts.items():
+            yield workload.name, compared, weeks, (100 * np.mean(found, axis=0)).tolist()
 
 
 def simulated_year(number: int, options: argparse.Namespace) -> list[pl.DataFrame]:
@@ -148,8 +146,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("logs", nargs="*", help="logs (.swf, .swf.gz) or workloads (.parquet)")
     parser.add_argument("--weeks", type=int, nargs="+", default=[8, 16, 0], help="0: as many as the log has")
-    parser.add_argument("--pairs", type=int, default=400)
-    parser.add_argument("--runs", type=int, default=60, help="changed copies that are simulated (default: 60)")
+    parser.add_argument("--pairs", type=int, default=150, help="of runs, each with two of its own (default: 150)")
+    parser.add_argument("--windows", type=int, default=3, help="places of fewer weeks than the log, per pair")
     parser.add_argument(
         "--power", nargs="*", default=[], help=f"schedulers compared with EASY: {', '.join(SCHEDULERS)}"
     )
