@@ -25,7 +25,7 @@ from swflow.cli.terminal import (
     tracked,
 )
 from swflow.errors import SwflowError
-from swflow.scheduling.options import Unchecked
+from swflow.scheduling.option_kinds import Unchecked
 
 if TYPE_CHECKING:
     from swflow.studies.site_scheduler import SiteModel

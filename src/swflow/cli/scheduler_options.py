@@ -8,7 +8,8 @@ from typer import Option
 
 from swflow.cli.terminal import read_mapping, read_object, read_units
 from swflow.errors import SwflowError
-from swflow.scheduling.options import OPTIONS, Unavailable, Unchecked, help_of
+from swflow.scheduling.option_kinds import Unchecked
+from swflow.scheduling.options import OPTIONS, Unavailable, help_of
 
 #: The types of option values on the command line, by kind; other kinds are texts, nested ones in YAML.
 _TYPES: dict[str, Any] = {"flag": bool, "integer": int, "number": float, "list": list[str], "units": list[str]}

@@ -27,7 +27,7 @@ from swflow.scheduling.options import help_of
 if TYPE_CHECKING:
     from swflow.analysis.metrics import Middle
     from swflow.jobs.table import Workload
-    from swflow.scheduling.options import Unchecked
+    from swflow.scheduling.option_kinds import Unchecked
     from swflow.scheduling.scheduler import Scheduler
     from swflow.studies.runs import Run
 

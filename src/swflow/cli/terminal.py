@@ -17,7 +17,7 @@ from swflow.values import number as number_of
 from swflow.values import whole_number
 
 if TYPE_CHECKING:
-    from swflow.scheduling.options import Unchecked
+    from swflow.scheduling.option_kinds import Unchecked
     from swflow.scheduling.scheduler import Scheduler
 
 

@@ -11,7 +11,7 @@ from swflow.errors import SwflowError
 from swflow.files.yaml import parse_yaml
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import JOB_COLUMNS, Workload
-from swflow.scheduling.options import Unchecked
+from swflow.scheduling.option_kinds import Unchecked
 
 FOLDER = Path(__file__).parent / "cases"
 

@@ -16,7 +16,7 @@ from swflow.files.fingerprint import fingerprint
 from swflow.files.query import open_database
 from swflow.files.tables import read_metadata
 from swflow.jobs.table import JOB_COLUMNS
-from swflow.scheduling.options import Unchecked
+from swflow.scheduling.option_kinds import Unchecked
 from swflow.studies import runs
 from swflow.studies.runs import Listed
 

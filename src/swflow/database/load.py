@@ -44,7 +44,7 @@ from swflow.papers.views import (
     SENSITIVITY,
     TREND_CHECKS,
 )
-from swflow.scheduling.options import Unchecked
+from swflow.scheduling.option_kinds import Unchecked
 from swflow.scheduling.outcomes import OUTCOME_COLUMNS
 from swflow.studies import runs
 

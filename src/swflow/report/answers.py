@@ -21,7 +21,7 @@ from swflow.names import log_of, recipe_of
 from swflow.phrases import between, duration, percent, signed
 from swflow.phrases import listed as joined
 from swflow.report.plan import Study
-from swflow.scheduling.options import Unchecked
+from swflow.scheduling.option_kinds import Unchecked
 from swflow.studies.asked import WORKLOAD, scheduler_pairs
 from swflow.studies.deciding import MOST_BLOCKS, blocks_to_decide
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from swflow.errors import SwflowError, shown, suggest
-from swflow.scheduling.options import Unchecked
+from swflow.scheduling.option_kinds import Unchecked
 from swflow.scheduling.orders.vocabulary import LOG, MULTIFACTOR, ORDERS
 
 #: The references of the predefined schedulers.

@@ -4,12 +4,12 @@ import contextlib
 import graphlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import Any, NotRequired, TypedDict
 
 from swflow.errors import SwflowError, shown
-from swflow.scheduling.option_checks import comparable
 from swflow.scheduling.option_kinds import LATEST, MOST_WHOLE, Option
-from swflow.values import MOST_UNITS
+from swflow.values import MOST_UNITS, day_or_moment
 
 #: The limits of each kind of account: by quantity for every account, and by name for one.
 Limits = Mapping[str, Mapping[str, int | Mapping[str, int]]]
@@ -322,11 +322,19 @@ def require_window(begin: Any, until: Any, window: Unavailable) -> None:
         )
 
 
+def _comparable(moment: float | str) -> Any:
+    """Return seconds, or a day or time as a datetime."""
+    if not isinstance(moment, str):
+        return moment
+    day = day_or_moment(moment, "unavailable")
+    return day if isinstance(day, datetime) else datetime(day.year, day.month, day.day)
+
+
 def _window_with_an_end(window: Any, where: str) -> Any:
     if window["until"] is not None:
         # Seconds and a day, or days with and without a time zone, compare only when the log's start is known.
         with contextlib.suppress(TypeError):
-            require_window(comparable(window["from"]), comparable(window["until"]), window)
+            require_window(_comparable(window["from"]), _comparable(window["until"]), window)
     return window
 
 

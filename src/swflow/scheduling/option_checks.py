@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from datetime import date, datetime
+from datetime import date
 from itertools import groupby
 from numbers import Integral, Real
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from swflow.errors import SwflowError, shown, suggest
 from swflow.scheduling.option_kinds import LATEST, Option
 from swflow.scheduling.orders.vocabulary import LOG
+from swflow.values import day_or_moment
 
 
 def checked(option: Option, value: Any, where: str) -> Any:
@@ -106,7 +107,7 @@ def _names(option: Option, value: Any, where: str) -> tuple[str, ...]:
 def _moment(option: Option, value: Any, where: str) -> float | str:
     """Return a time, in seconds or a day as text."""
     if isinstance(value, str | date):
-        comparable(str(value), where)
+        day_or_moment(str(value), where)
         return str(value)
     if isinstance(value, bool) or not isinstance(value, Real):
         raise SwflowError(f"{where}: {shown(value)}; expected seconds from the log's start or a day")
@@ -114,16 +115,6 @@ def _moment(option: Option, value: Any, where: str) -> float | str:
     if not abs(seconds) <= LATEST:
         raise SwflowError(f"{where}: {shown(seconds)} is not a time between {-LATEST:g} and {LATEST:g} seconds")
     return seconds
-
-
-def comparable(value: float | str, where: str = "") -> Any:
-    """Return a moment in a form that compares with another one of its kind."""
-    from swflow.values import day_or_moment
-
-    if not isinstance(value, str):
-        return value
-    day = day_or_moment(value, where)
-    return day if isinstance(day, datetime) else datetime(day.year, day.month, day.day)
 
 
 def _positions(option: Option, value: Any, where: str) -> str:

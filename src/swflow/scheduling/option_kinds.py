@@ -13,6 +13,9 @@ MOST_WHOLE = 1e15
 #: The largest time that is simulated, seconds: beyond some 2**53 a clock of floating-point numbers stands still.
 LATEST = 1e12
 
+#: The options of a scheduler, or of one of its clusters, before they are checked: as YAML, JSON or a caller gives them.
+Unchecked = Mapping[str, Any]
+
 
 @dataclass(frozen=True)
 class Option:

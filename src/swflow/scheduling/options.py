@@ -30,9 +30,6 @@ from swflow.scheduling.nested_options import (
 from swflow.scheduling.option_kinds import Option
 from swflow.scheduling.orders.vocabulary import ORDERS
 
-#: The options of a scheduler, or of one of its clusters, before they are checked: as YAML, JSON or a caller gives them.
-Unchecked = Mapping[str, Any]
-
 
 def option(kind: str, meaning: str, choices: Mapping[str, str] | None = None, **more: Any) -> Any:
     """Return a field of `Options`; the arguments are those of `Option`."""

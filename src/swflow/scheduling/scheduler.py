@@ -8,7 +8,8 @@ from typing import Any
 
 from swflow.errors import SwflowError, UnsupportedError, require_known
 from swflow.scheduling.option_checks import checked
-from swflow.scheduling.options import CHOICES, OPTIONS, Unchecked
+from swflow.scheduling.option_kinds import Unchecked
+from swflow.scheduling.options import CHOICES, OPTIONS
 from swflow.scheduling.orders.formula import check_penalty
 from swflow.scheduling.orders.vocabulary import LOG
 from swflow.scheduling.plugins.source import is_own, own_digest

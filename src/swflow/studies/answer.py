@@ -7,7 +7,7 @@ from typing import cast
 import polars as pl
 
 from swflow.jobs.table import Workload
-from swflow.scheduling.options import Unchecked
+from swflow.scheduling.option_kinds import Unchecked
 from swflow.studies.site_scheduler import SiteModel
 from swflow.studies.variants import Variant
 from swflow.studies.whatif import Answer, Row

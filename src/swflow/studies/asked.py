@@ -6,7 +6,7 @@ from typing import Any
 
 from swflow.errors import SwflowError
 from swflow.names import log_of, recipe_of, replicate_of
-from swflow.scheduling.options import Unchecked
+from swflow.scheduling.option_kinds import Unchecked
 from swflow.scheduling.scheduler import LOG, OWN_CODE, Scheduler
 from swflow.studies.plan import Config, study_runs
 

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from swflow.jobs.table import Workload, sort_jobs
-from swflow.scheduling.options import Unchecked
+from swflow.scheduling.option_kinds import Unchecked
 
 #: The reason in a history for which preempted runs are left out.
 REASON = "preempted-run"

@@ -19,7 +19,7 @@ from swflow.log.queues import Queue, priorities_of, queues_in_words, queues_of
 from swflow.log.site import CLUSTERS, SITE, Partition, partitions_of
 from swflow.log.site import GUESSED as GUESSED_SIZE
 from swflow.log.swf import is_large
-from swflow.scheduling.options import Unchecked
+from swflow.scheduling.option_kinds import Unchecked
 from swflow.studies.hardware import fitting
 from swflow.studies.site_config import SiteConfig
 from swflow.studies.site_scheduler import SiteModel, described, merged

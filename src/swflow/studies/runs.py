@@ -18,7 +18,7 @@ from swflow.files.atomic import file_digest, is_in_the_making, read_json, write_
 from swflow.files.store import STORE, Store, key_of
 from swflow.files.tables import write_table
 from swflow.jobs.table import Workload
-from swflow.scheduling.options import Unchecked
+from swflow.scheduling.option_kinds import Unchecked
 from swflow.scheduling.outcomes import with_derived
 from swflow.scheduling.prepare import columns_needed
 from swflow.scheduling.scheduler import Scheduler

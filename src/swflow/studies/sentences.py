@@ -9,7 +9,7 @@ from swflow.analysis.intervals import FEWEST_WEEKS
 from swflow.analysis.verdicts import DIRECTIONS, SIZES
 from swflow.log.site import SITE
 from swflow.phrases import Percent, listed, share_of, unit_of
-from swflow.scheduling.options import Unchecked
+from swflow.scheduling.option_kinds import Unchecked
 from swflow.scheduling.scheduler import LOG
 from swflow.studies.answer import TITLES, Question
 from swflow.studies.caveats import is_supported, limits_apart

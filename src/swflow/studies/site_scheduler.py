@@ -25,7 +25,7 @@ from swflow.log.site import (
 )
 from swflow.scheduling.named import KNOWN, read_scheduler
 from swflow.scheduling.nested_options import LIMITED, LIMITS, Limits
-from swflow.scheduling.options import Unchecked
+from swflow.scheduling.option_kinds import Unchecked
 from swflow.scheduling.orders.keys import mentioned
 from swflow.scheduling.orders.vocabulary import LOG, MULTIFACTOR, OF_TREE, OF_USAGE, ORDERS
 from swflow.studies.site_config import SiteConfig

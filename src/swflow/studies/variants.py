@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from swflow.errors import SwflowError
-from swflow.scheduling.options import Unchecked
+from swflow.scheduling.option_kinds import Unchecked
 
 #: The change of a size in a text: an amount, or ``PARTITION=AMOUNT``.
 _AMOUNT = re.compile(r"([+-]?)([0-9]{1,12}(?:\.[0-9]+)?)\s*(%?)")

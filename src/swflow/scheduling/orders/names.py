@@ -5,7 +5,7 @@ from typing import Any
 
 from swflow.errors import SwflowError, suggest
 from swflow.jobs.table import Workload
-from swflow.scheduling.options import Unchecked
+from swflow.scheduling.option_kinds import Unchecked
 
 #: The columns of the job table with the owners of a job.
 COLUMNS = {"user": "user_id", "group": "group_id", "partition": "partition_id", "qos": "queue_id"}

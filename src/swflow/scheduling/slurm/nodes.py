@@ -12,7 +12,7 @@ from swflow.errors import SwflowError
 from swflow.jobs.table import Workload
 from swflow.scheduling.nested_options import Unavailable
 from swflow.scheduling.option_checks import in_ranges, positions_of
-from swflow.scheduling.options import Unchecked
+from swflow.scheduling.option_kinds import Unchecked
 from swflow.scheduling.orders.fair_share import SELECT
 from swflow.scheduling.orders.names import Names
 from swflow.scheduling.scheduler import Scheduler
