@@ -21,6 +21,7 @@ from swflow.scheduling.slurm import solve
 from swflow.scheduling.slurm.fair_tree import FairTree, new_fair_tree, rank_users, spread_usage
 from swflow.scheduling.slurm.placement import NODES
 from swflow.scheduling.state import operations
+from swflow.scheduling.state.accounts import AccountTree
 
 
 def starts(*arguments: Any, **parameters: Any) -> list[float]:
@@ -826,7 +827,7 @@ def test_the_fair_tree_has_the_factors_that_slurm_computed():
         "bio": {"parent": "science"}, "chem": {"parent": "science", "share": 3, "users": {"mail": 2}},
     }  # fmt: skip
     used = {("art", "backup"): 72, ("bio", "games"): 1338, ("chem", "mail"): 382, ("chem", "news"): 277}
-    tree = new_fair_tree(accounts, list(used), np.arange(4))
+    tree = new_fair_tree(AccountTree(accounts, list(used), np.arange(4)))
     tree.nodes["usage"][tree.leaf] = list(used.values())
     assert Kernel(_ranked)(Handle([tree]))
     factors = tree.nodes["factor"][tree.leaf]
@@ -848,7 +849,7 @@ def test_effective_usage_is_that_of_the_example_in_the_manual():
         "D": {"share": 60}, "E": {"share": 25, "parent": "D"}, "F": {"share": 35, "parent": "D"}, "G": {"share": 0},
     }  # fmt: skip
     used = {("B", "1"): 0.2, ("C", "2"): 0.25, ("C", "3"): 0.0, ("E", "4"): 0.25, ("F", "5"): 0.0, ("G", "6"): 0.3}
-    tree = new_fair_tree(accounts, list(used), np.arange(6))
+    tree = new_fair_tree(AccountTree(accounts, list(used), np.arange(6)))
     tree.nodes["usage"][tree.leaf] = list(used.values())
     assert Kernel(_spread)(Handle([tree]))
     users = tree.nodes[tree.leaf]

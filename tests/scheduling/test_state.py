@@ -15,6 +15,7 @@ from swflow.compiled.source import Linker, plain_argument, register_formula
 from swflow.scheduling.slurm import accounts, fair_tree
 from swflow.scheduling.slurm import search as slurm_search
 from swflow.scheduling.state import cancellations, changes, dependents, heap, layout, operations, search
+from swflow.scheduling.state.accounts import AccountTree
 from swflow.scheduling.state.heap import ELEMENT
 from swflow.scheduling.state.items import Dependencies
 from swflow.scheduling.state.variables import Variables
@@ -58,7 +59,7 @@ def test_users_of_a_fair_tree_have_the_factors_of_the_slow_simulator() -> None:
         users = [(name, user) for name, one in given.items() for user in one["users"]]
         pairs = [pair for pair in users if rng.random() < 0.8]
         used = [rng.choice([0.0, 0.0, 1.0, 2.0, 3.0]) for _ in pairs]
-        tree = fair_tree.new_fair_tree(given, pairs, np.arange(len(pairs)))
+        tree = fair_tree.new_fair_tree(AccountTree(given, pairs, np.arange(len(pairs))))
         tree.nodes["usage"][tree.leaf] = used
         if users:
             rank_users(tree)
@@ -69,7 +70,7 @@ def test_users_of_a_fair_tree_have_the_factors_of_the_slow_simulator() -> None:
 
 def test_an_account_that_is_named_only_as_a_parent_or_by_jobs_is_at_the_top() -> None:
     tree = fair_tree.new_fair_tree(
-        {"a": {"parent": "b", "users": {"x": 3}}}, [("c", "y"), ("a", "y")], np.array([1, -1])
+        AccountTree({"a": {"parent": "b", "users": {"x": 3}}}, [("c", "y"), ("a", "y")], np.array([1, -1]))
     )
     nodes = tree.nodes
     # root: b, c; b: a; c: y; a: x, y
@@ -99,7 +100,7 @@ def test_usage_and_limits_are_those_of_the_slow_simulator(half_life: float, peri
         for group, user in known:
             given[str(group)]["users"][str(user)] = 1.0
         leaf = np.array([known.index(one) if one in known else -1 for one in ((job.group, job.user) for job in jobs)])
-        tree = fair_tree.new_fair_tree(given, [(str(group), str(user)) for group, user in known], leaf)
+        tree = AccountTree(given, [(str(group), str(user)) for group, user in known], leaf)
         numbers = np.array([[job.user, job.group, -1, job.number // 3] for job in jobs])
         owners = accounts.Owners(numbers, np.full((len(jobs), 3), math.nan), tree=tree)
         usage = accounts.new_usage(owners, None, 0.0, period)
@@ -164,7 +165,7 @@ def test_classic_fair_share_computes_users_one_after_the_other() -> None:
     call = {name: for_python(getattr(accounts, name)) for name in names}
     users = np.array([0, 1, 0, 2, 0])
     given: Given = {"lab": {"users": {str(user): 1.0 for user in range(3)}}}
-    tree = fair_tree.new_fair_tree(given, [("lab", str(user)) for user in range(3)], users)
+    tree = AccountTree(given, [("lab", str(user)) for user in range(3)], users)
     numbers = np.column_stack([users, np.zeros_like(users), np.full((5, 2), -1)])
     usage = accounts.new_usage(accounts.Owners(numbers, np.zeros((5, 3)), tree=tree), None, 0.0, 60.0)
     records = np.zeros(5, layout.JOB)

@@ -6,7 +6,7 @@ import pytest
 from swflow.errors import SwflowError
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
-from swflow.scheduling.slurm.nodes import with_counts
+from swflow.scheduling.nodes import with_counts
 from swflow.studies.hardware import fitting, hardware_of
 from swflow.studies.variants import Variant, read_nodes, read_processors, read_resource
 

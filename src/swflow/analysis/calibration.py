@@ -13,10 +13,10 @@ from scipy.stats import kendalltau
 from swflow.errors import SwflowError
 from swflow.jobs.table import Workload
 from swflow.log.site import CLUSTERS
+from swflow.scheduling.nodes import fits_on_nodes, with_counts
 from swflow.scheduling.orders.fair_share import within_limits
 from swflow.scheduling.scheduler import LOG, Scheduler
 from swflow.scheduling.simulate import simulate
-from swflow.scheduling.slurm.nodes import fits_on_nodes, with_counts
 from swflow.values import MOST_PROCESSORS, WEEK
 from swflow.workload.models.fit_measures import kolmogorov_smirnov
 

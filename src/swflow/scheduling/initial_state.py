@@ -8,6 +8,7 @@ import numpy as np
 from swflow.scheduling.orders.keys import Order
 from swflow.scheduling.problem import Machine, Problem, Shapes, Window
 from swflow.scheduling.state import layout
+from swflow.scheduling.state.accounts import Accounting
 from swflow.scheduling.state.arrivals import Arrivals
 from swflow.scheduling.state.cancellations import CANCELLATIONS, new_cancellations
 from swflow.scheduling.state.dependents import DEPENDENTS, new_dependents
@@ -37,7 +38,7 @@ class Given(NamedTuple):
     windows: Sequence[Window]
 
 
-def shared_arrays(problem: Problem) -> dict[str, Any]:
+def shared_arrays(problem: Problem, accounting: Accounting) -> dict[str, Any]:
     """Return the arrays that all machines share: the records of jobs and of their owners."""
     items, policy = problem.items, problem.policy
     count = items.submit.size
@@ -55,13 +56,15 @@ def shared_arrays(problem: Problem) -> dict[str, Any]:
         "predicted": predicted,
         "attributes": np.full((1, 6), np.nan) if attributes is None else attributes,
         "shapes": shapes,
-        "usage": problem.accounting.new_usage(problem),
+        "usage": accounting.new_usage(problem),
         "demands": items.demands,
         "slots": problem.slots,
     }
 
 
-def new_state(problem: Problem, machine: Machine, given: Given, shared: dict[str, Any]) -> tuple[State, Ranks]:
+def new_state(
+    problem: Problem, machine: Machine, given: Given, shared: dict[str, Any], accounting: Accounting
+) -> tuple[State, Ranks]:
     """Return the state of a machine, and the ranks of all items."""
     policy, count = problem.policy, problem.items.submit.size
     order, second, windows = machine.order, given.second, machine.windows
@@ -69,7 +72,7 @@ def new_state(problem: Problem, machine: Machine, given: Given, shared: dict[str
     backfill_tree, backfill_rank = (tree, rank) if given.one_tree else new_tree(second.keys, count)
     predict, people = policy.prediction == "system", shared["predicted"]["user"]
     state = State(
-        **shared | {"usage": problem.accounting.at_machine(shared["usage"], machine.limits)},
+        **shared | {"usage": accounting.at_machine(shared["usage"], machine.limits)},
         options=_rules(problem, machine, given),
         counts=np.zeros(1, layout.COUNTS),
         windows=np.zeros(1, layout.WINDOWS),

@@ -23,17 +23,18 @@ from swflow.scheduling.eligibility import (
 )
 from swflow.scheduling.machine.resources import Resources
 from swflow.scheduling.nested_options import Unavailable, require_window
+from swflow.scheduling.nodes import Nodes, nodes_of, processors_on, units_on
 from swflow.scheduling.options import OPTIONS
 from swflow.scheduling.orders.fair_share import Ownership, ownership_of
 from swflow.scheduling.orders.formula import compile_penalty
 from swflow.scheduling.orders.keys import JobColumns, Order, mentioned, resolved_order
 from swflow.scheduling.orders.vocabulary import MOST_NAMED, PLAIN
 from swflow.scheduling.plugins.source import is_own
+from swflow.scheduling.preempting import preempting_of
 from swflow.scheduling.problem import ATTRIBUTES, Jobs, Machine, Problem, Shapes, Window, items_of
 from swflow.scheduling.scheduler import LOG, Scheduler
-from swflow.scheduling.slurm.nodes import Nodes, nodes_of, processors_on, units_on
-from swflow.scheduling.slurm.preempting import preempting_of
 from swflow.scheduling.state.accounts import Owners
+from swflow.values import day_or_moment
 
 #: The options that need no columns besides those that every workload has, or that `columns_needed` names.
 _PLAIN_OPTIONS = frozenset({
@@ -235,7 +236,6 @@ def _attributes(table: pl.DataFrame) -> np.ndarray:
 
 def _windows_in_seconds(unavailable: Iterable[Unavailable], header: Header, nodes: Nodes | None) -> tuple[Window, ...]:
     """Return the windows in seconds from the log's start; one without an end lasts for ever."""
-    from swflow.values import day_or_moment
 
     def seconds(value: Any, key: str) -> float:
         if isinstance(value, int | float):

@@ -13,16 +13,15 @@ from swflow.errors import SwflowError, UnsupportedError
 from swflow.jobs.machine import MOST_PROCESSORS
 from swflow.jobs.table import check_arrays
 from swflow.scheduling.machine.resources import Resources, longest_stretch
+from swflow.scheduling.nodes import Nodes, most_processors
 from swflow.scheduling.option_kinds import LATEST
 from swflow.scheduling.orders.fair_share import SELECT
 from swflow.scheduling.orders.keys import ARRIVAL, Order
 from swflow.scheduling.orders.vocabulary import MOST_NAMED
+from swflow.scheduling.preempting import Preempting
 from swflow.scheduling.refusals import refusals
 from swflow.scheduling.scheduler import Scheduler
-from swflow.scheduling.slurm.accounts import SLURM_ACCOUNTING, counts_as_slurm
-from swflow.scheduling.slurm.nodes import Nodes, most_processors
-from swflow.scheduling.slurm.preempting import Preempting
-from swflow.scheduling.state.accounts import ACCOUNTING, Accounting, Owners
+from swflow.scheduling.state.accounts import Owners
 from swflow.scheduling.state.items import Dependencies, Items
 
 #: The columns of `Jobs.attributes`: numbers of the log, NaN where unknown, and nodes (1 if unknown).
@@ -119,11 +118,6 @@ class Problem:
     def id_of(self, job: int) -> int:
         """Return the number of a job in the log, or its row if there are only arrays."""
         return int(self.table["job_id"][int(job)]) if self.table.height else int(job)
-
-    @property
-    def accounting(self) -> Accounting:
-        """How usage and limits are counted."""
-        return SLURM_ACCOUNTING if self.policy.is_slurm or counts_as_slurm(self) else ACCOUNTING
 
     @cached_property
     def items(self) -> Items:

@@ -2,7 +2,9 @@
 
 from swflow.scheduling.engine.solve import solve_by_textbook
 from swflow.scheduling.problem import Problem
+from swflow.scheduling.slurm.accounts import SLURM_ACCOUNTING, counts_as_slurm
 from swflow.scheduling.slurm.solve import solve_by_slurm
+from swflow.scheduling.state.accounts import ACCOUNTING
 from swflow.scheduling.state.schedule import Schedule
 
 
@@ -40,4 +42,6 @@ def solve(problem: Problem) -> Schedule:
     >>> solve(Problem(jobs, Scheduler(backfill="easy"), (Machine(4),))).start
     array([ 0., 10.,  2.])
     """
-    return solve_by_slurm(problem) if problem.policy.is_slurm else solve_by_textbook(problem)
+    if problem.policy.is_slurm:
+        return solve_by_slurm(problem)
+    return solve_by_textbook(problem, SLURM_ACCOUNTING if counts_as_slurm(problem) else ACCOUNTING)

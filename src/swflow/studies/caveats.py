@@ -15,9 +15,9 @@ from swflow.log.importers.records import COUNTED_FEATURES, GPUS, LICENSES, NOT_E
 from swflow.log.queues import queues_in_words, queues_of
 from swflow.log.site import GUESSED, SITE, node_of
 from swflow.phrases import listed
+from swflow.scheduling.nodes import processors_on
 from swflow.scheduling.option_kinds import Unchecked
 from swflow.scheduling.scheduler import LOG
-from swflow.scheduling.slurm.nodes import processors_on
 from swflow.studies.answer import TITLES, Question
 from swflow.studies.hardware import partitions_named, resources_of
 from swflow.studies.site_scheduler import SITE_QOS, SiteModel, is_pool

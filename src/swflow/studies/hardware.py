@@ -11,11 +11,11 @@ from swflow.errors import SwflowError, suggest
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
 from swflow.log.site import PER_NODE, SITE, node_of, peaks_of
+from swflow.scheduling.nodes import fits_on_nodes, processors_on, units_on, with_counts
 from swflow.scheduling.option_kinds import Unchecked
 from swflow.scheduling.orders.fair_share import within_limits
 from swflow.scheduling.orders.names import Names
 from swflow.scheduling.scheduler import Scheduler
-from swflow.scheduling.slurm.nodes import fits_on_nodes, processors_on, units_on, with_counts
 from swflow.studies.variants import Amount, Change, Variant
 
 

@@ -11,9 +11,9 @@ from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
 from swflow.log.site import SITE
 from swflow.log.swf import GUESSED_MACHINE
+from swflow.scheduling.nodes import processors_on
 from swflow.scheduling.option_kinds import Unchecked
 from swflow.scheduling.orders.names import COLUMNS, Names, absent_in_words, named_in
-from swflow.scheduling.slurm.nodes import processors_on
 from swflow.studies.hardware import partitions_named
 from swflow.studies.preempted_runs import with_joined_runs
 from swflow.values import mapping

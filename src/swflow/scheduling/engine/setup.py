@@ -9,21 +9,22 @@ from swflow.scheduling.machine.counted import counted_processors
 from swflow.scheduling.machine.numbered import Numbered, new_numbered
 from swflow.scheduling.problem import Machine, Problem, Window
 from swflow.scheduling.settings import Queue
+from swflow.scheduling.state.accounts import Accounting
 from swflow.scheduling.state.choices import Allocation, Backfill
 from swflow.scheduling.state.layout import CONSERVATIVE, EASY, NONE, OTHER, State
 
 
-def new_states(problem: Problem) -> tuple[list[State], list[Ranks]]:
+def new_states(problem: Problem, accounting: Accounting) -> tuple[list[State], list[Ranks]]:
     """
     Return the state of each machine, and the ranks of all items there.
 
     The machines share the records of jobs and of their owners.
     """
-    shared = shared_arrays(problem)
+    shared = shared_arrays(problem, accounting)
     states: list[State] = []
     ranks: list[Ranks] = []
     for machine, queue in zip(problem.machines, problem.policy.queues, strict=True):
-        state, rank = new_state(problem, machine, _given(problem, machine, queue), shared)
+        state, rank = new_state(problem, machine, _given(problem, machine, queue), shared, accounting)
         if states and isinstance(state.machine, Numbered):
             state = state._replace(machine=state.machine.beside(states[0].machine))
         states.append(state)

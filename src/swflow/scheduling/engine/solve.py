@@ -24,9 +24,9 @@ from swflow.scheduling.state.choices import Dispatch
 from swflow.scheduling.state.schedule import Schedule
 
 
-def solve_by_textbook(problem: Problem) -> Schedule:
+def solve_by_textbook(problem: Problem, accounting: Accounting) -> Schedule:
     """Return the schedule of a problem, as `swflow.scheduling.solve.solve` describes it."""
-    return _solve_short_queues(problem) or _solve_by_events(problem)
+    return _solve_short_queues(problem) or _solve_by_events(problem, accounting)
 
 
 def _solve_short_queues(problem: Problem) -> Schedule | None:
@@ -47,14 +47,14 @@ def _solve_short_queues(problem: Problem) -> Schedule | None:
     return None
 
 
-def _solve_by_events(problem: Problem) -> Schedule:
+def _solve_by_events(problem: Problem, accounting: Accounting) -> Schedule:
     """Return the schedule by the event loop."""
-    states, ranks = new_states(problem)
+    states, ranks = new_states(problem, accounting)
     arrivals = new_arrivals(problem, states, ranks)
     forgets = problem.sharing is not None and problem.sharing.penalty == "forgets-shadows"
     if forgets:
         states = [with_shadows(state) for state in states]
-    kernel, coming = kernel_of(problem), Handle([arrivals])
+    kernel, coming = kernel_of(problem, accounting), Handle([arrivals])
     while not kernel(Handle(states, several=len(states) > 1), coming, Dispatch.number_of(problem.policy.dispatch)):
         states = [larger(state) for state in states]
     raise_errors(problem)
@@ -73,7 +73,7 @@ def _solve_by_events(problem: Problem) -> Schedule:
 _MODELS = {"counted": COUNTED, "numbered": NUMBERED, "alvio": ALVIO, "released-alvio": RELEASED_ALVIO}
 
 
-def kernel_of(problem: Problem) -> Kernel:
+def kernel_of(problem: Problem, accounting: Accounting) -> Kernel:
     """Return the event loop for a problem; without what only some problems need it compiles faster."""
     policy, model = problem.policy, "numbered"
     if "count" in policy.allocations:
@@ -83,8 +83,8 @@ def kernel_of(problem: Problem) -> Kernel:
     elif any(queue.backfill == "reservation-table" for queue in policy.queues):
         model = "alvio"
     some = (problem.accounts, problem.dependencies, problem.cancelled_after)
-    is_plain = problem.accounting is ACCOUNTING and all(one is None for one in some)
-    return kernel_with(model, None if is_plain else problem.accounting)
+    is_plain = accounting is ACCOUNTING and all(one is None for one in some)
+    return kernel_with(model, None if is_plain else accounting)
 
 
 @cache

@@ -23,8 +23,7 @@ from swflow.scheduling.nested_options import (
 from swflow.scheduling.orders.keys import mentioned
 from swflow.scheduling.orders.names import COLUMNS, NO_JOB, Names
 from swflow.scheduling.orders.vocabulary import MULTIFACTOR, OF_ACCOUNTS, OF_TREE
-from swflow.scheduling.slurm.fair_tree import new_fair_tree
-from swflow.scheduling.state.accounts import UNLIMITED, Owners
+from swflow.scheduling.state.accounts import UNLIMITED, AccountTree, Owners
 
 #: The command that leaves out jobs.
 SELECT = "with swflow select --where"
@@ -168,7 +167,7 @@ class _Accounts:
             users[leaf[leaf >= 0]] = self.rows["user"][leaf >= 0]
             known = [(groups[group], people[user]) for group, user in zip(first.tolist(), users.tolist(), strict=True)]
             pairs = {pair: number for number, pair in enumerate(dict.fromkeys([*known, *used]))}
-            owners = owners._replace(tree=new_fair_tree(accounts, list(pairs), leaf))
+            owners = owners._replace(tree=AccountTree(accounts, list(pairs), leaf))
         if not used:
             return owners
         of_group, of_user = ({name: row for row, name in enumerate(names)} for names in (groups, people))

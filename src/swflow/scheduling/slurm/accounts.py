@@ -6,7 +6,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from swflow.compiled.kernel import record
-from swflow.scheduling.slurm.fair_tree import NO_TREE, FairTree, add_up, rank_users, set_effective, spread_usage
+from swflow.scheduling.slurm.fair_tree import (
+    NO_TREE,
+    FairTree,
+    add_up,
+    new_fair_tree,
+    rank_users,
+    set_effective,
+    spread_usage,
+)
 from swflow.scheduling.state import accounts as plain
 from swflow.scheduling.state import operations
 from swflow.scheduling.state.accounts import (
@@ -60,7 +68,7 @@ def new_usage(
     usage = plain.new_usage(owners, items, since, half_life)
     accounts, tree, count = usage.accounts, NO_TREE, len(usage.rows)
     if owners is not None:
-        tree = owners.tree or NO_TREE
+        tree = NO_TREE if owners.tree is None else new_fair_tree(owners.tree)
         nodes, first = tree.nodes.copy(), accounts.size
         nodes["row"][nodes["row"] >= 0] += first
         accounts = np.zeros(nodes["row"].max(initial=first - 1) + 1, plain.ACCOUNT)

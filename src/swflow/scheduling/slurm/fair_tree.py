@@ -1,11 +1,11 @@
 """Slurm's fair share of users by the usage and shares of accounts in a tree: Fair Tree and the classic algorithm."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from swflow.compiled.kernel import record
+from swflow.scheduling.state.accounts import AccountTree
 from swflow.scheduling.state.heap import ELEMENT, pop, push
 
 #: A node, which is a user or an account: its share of those next to it, and of all (``entitled``); its usage, and the
@@ -27,16 +27,13 @@ class FairTree(NamedTuple):
     at: np.ndarray  # the time of the last factors and effective usage
 
 
-def new_fair_tree(
-    accounts: Mapping[str, Mapping[str, Any]], pairs: Sequence[tuple[str, str]], leaf: np.ndarray
-) -> FairTree:
+def new_fair_tree(tree: AccountTree) -> FairTree:
     """
     Return the tree of accounts and of their users.
 
-    ``accounts`` is the scheduler's option, and ``pairs`` are the account and the user of the leaves with jobs, whose
-    number among these ``leaf`` has for each job. A user or account that is not in ``accounts`` has the share 1, and
-    such an account is at the top.
+    A user or account that is not in ``tree.accounts`` has the share 1, and such an account is at the top.
     """
+    accounts, pairs, leaf = tree
     users: dict[str, dict[str, float]] = {TOP: {}}
     shares: dict[str, float] = {}
     above: dict[str, str] = {}

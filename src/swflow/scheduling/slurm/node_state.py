@@ -7,7 +7,7 @@ import numpy as np
 
 from swflow.compiled.kernel import record
 from swflow.scheduling.machine.allocation import EMPTY, ONE, lowest, ones
-from swflow.scheduling.slurm.nodes import Nodes
+from swflow.scheduling.nodes import Nodes
 from swflow.scheduling.slurm.preempted import Preempted, classes_that_preempt
 from swflow.scheduling.state.items import Items
 

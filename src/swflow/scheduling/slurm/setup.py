@@ -8,6 +8,7 @@ import numpy as np
 from swflow.scheduling.initial_state import Given, Ranks, new_state, shared_arrays
 from swflow.scheduling.machine.counted import counted_processors
 from swflow.scheduling.problem import Machine, Problem
+from swflow.scheduling.slurm.accounts import SLURM_ACCOUNTING
 from swflow.scheduling.slurm.node_state import new_node_state
 from swflow.scheduling.slurm.preempted import new_preempted
 from swflow.scheduling.slurm.state import ALIKE, PARAMETERS, TIMETABLE, Own, SlurmState
@@ -26,14 +27,14 @@ def new_states(problem: Problem) -> tuple[list[SlurmState], list[Ranks]]:
 
     The machines share the records of jobs and of their owners.
     """
-    shared = shared_arrays(problem)
+    shared = shared_arrays(problem, SLURM_ACCOUNTING)
     states: list[SlurmState] = []
     ranks: list[Ranks] = []
     tests = min(int(problem.policy.cycles["bf_max_job_test"]), max(problem.items.submit.size, 1))
     for machine in problem.machines:
         processors = _new_processors(problem, machine, tests)
         given = Given(processors, NONE, tests, machine.order, True, machine.windows)
-        state, rank = new_state(problem, machine, given, shared)
+        state, rank = new_state(problem, machine, given, shared, SLURM_ACCOUNTING)
         own = _own(problem, machine, state, tests)
         states.append(SlurmState(*state, own=own))  # type: ignore[call-arg]
         ranks.append(rank)

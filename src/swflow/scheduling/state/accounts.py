@@ -1,7 +1,7 @@
 """Accounts of the owners of jobs: usage for fair share, and limits of running jobs and processors."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -24,6 +24,19 @@ UNLIMITED = 1 << 60
 ALL, OF_USER, OF_GROUP = 0, 0, 1
 
 
+class AccountTree(NamedTuple):
+    """
+    A tree of accounts, which are groups, and of their users.
+
+    ``accounts`` is the option of the scheduler, and ``pairs`` are the account and the user of the leaves with jobs,
+    whose number among these ``leaf`` has for each job, -1 where one of both is unknown.
+    """
+
+    accounts: Mapping[str, Mapping[str, Any]]
+    pairs: Sequence[tuple[str, str]]
+    leaf: np.ndarray
+
+
 class Owners(NamedTuple):
     """
     The owners of jobs.
@@ -41,7 +54,7 @@ class Owners(NamedTuple):
     numbers: np.ndarray
     variables: np.ndarray
     above: np.ndarray | None = None
-    tree: Any = None
+    tree: AccountTree | None = None
     used: np.ndarray | None = None
 
 
