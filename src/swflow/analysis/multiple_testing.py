@@ -83,16 +83,3 @@ def correct(rows: Sequence[dict[str, Any]]) -> None:
                 row["better"] = row["variant"]
             elif row["base_wins"] > 0.5 and row["score"] < 0:
                 row["better"] = row["base"]
-
-
-def family_of(study: str, log: str, measure: str, replicate: int | None, replicates: bool) -> str:
-    """
-    Return the name of the family of comparisons that are corrected together.
-
-    Examples
-    --------
-    >>> family_of("heatmaps", "KTH-SP2", "wait_time", None, False), family_of("loads", "HPC2N", "awrt", 3, False)
-    ('heatmaps: KTH-SP2, wait_time, weeks', 'loads: HPC2N, awrt, weeks of replicate 3')
-    """
-    basis = "replicates" if replicates else "weeks"
-    return f"{study}: {log}, {measure}, {basis}" + (f" of replicate {replicate}" if replicate is not None else "")

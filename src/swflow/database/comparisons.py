@@ -1,9 +1,8 @@
 """Comparisons of runs: the pairs that are compared, and the rows of table ``comparisons``."""
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,10 +12,10 @@ from swflow.analysis.comparison import by_tenths, compare
 from swflow.analysis.heatmap import HEATMAP_MEASURES, Heatmap, heatmap
 from swflow.analysis.intervals import difference_of, difference_over_replicates, over_replicates, score_of
 from swflow.analysis.metrics import Middle
-from swflow.analysis.multiple_testing import columns_of, correct, family_of
+from swflow.analysis.multiple_testing import columns_of, correct
 from swflow.analysis.resampling import Distribution, Resampled, Weeks, by_weeks, distribution_of, statistic
 from swflow.analysis.verdicts import SATURATED, without_saturated_winner
-from swflow.database.inputs import Run
+from swflow.database.inputs import Asked, Run
 from swflow.database.schema import Pair, Rows
 from swflow.files import tables
 from swflow.files.tables import read_columns
@@ -29,37 +28,6 @@ STATISTICS = {measure: f"mean_{measure}" for measure in HEATMAP_MEASURES} | {
 
 #: The columns of runs that a statistic needs besides its measure.
 _COLUMNS = {"awrt": ["response_time", "processors", "run_time"], "p95_wait_time": ["wait_time"]}
-
-#: Studies to the runs that they compare: pairs of a variant and its base.
-Asked = Mapping[str, Sequence[Pair]]
-
-
-def every_pair(runs: Sequence[Run]) -> Asked:
-    """Return all pairs of runs of one workload as a study, for a load without a plan."""
-    pairs = combinations(sorted(runs, key=lambda run: run.run), 2)
-    return {"runs": [(variant.run, base.run) for variant, base in pairs if variant.workload == base.workload]}
-
-
-def pairs_to_compare(
-    runs: Iterable[Run], asked: Asked, changed: Collection[str], compared: Collection[Pair]
-) -> list[list[tuple[Run, Run]]]:
-    """
-    Return the asked pairs of runs of which one has changed or which were not compared yet.
-
-    The result is a list for each log and replicate. Pairs with a run that is missing are left out.
-    """
-    known = {run.run: run for run in runs}
-    groups: dict[tuple[str, int | None], list[tuple[Run, Run]]] = {}
-    for variant, base in dict.fromkeys(pair for pairs in asked.values() for pair in pairs):
-        is_new = variant in changed or base in changed or (variant, base) not in compared
-        if is_new and variant in known and base in known:
-            pair = known[variant], known[base]
-            groups.setdefault((log_of(pair[0].workload), _replicate(*(run.workload for run in pair))), []).append(pair)
-    return list(groups.values())
-
-
-def _replicate(variant: str, base: str) -> int | None:
-    return replicate_of(variant) or replicate_of(base)
 
 
 class _Measured(NamedTuple):
@@ -77,8 +45,9 @@ def compare_runs(pairs: Sequence[tuple[Run, Run]]) -> Rows:
     The jobs are those of table ``metrics``, without warm-up and cool-down. The distance is that of two schedulers on
     one workload. Pairs of different workloads have none, since their jobs differ, too.
 
-    The pairs are a list of `pairs_to_compare`. Runs with many jobs in total are read again for each measure, one at a
-    time. `with_verdicts` adds the studies and the corrected verdicts to these rows of table ``comparisons``.
+    The pairs are a list of `swflow.database.inputs.Update.pairs`. Runs with many jobs in total are read again for each
+    measure, one at a time. `with_verdicts` adds the studies and the corrected verdicts to these rows of table
+    ``comparisons``.
     """
     runs = {run.run: run for pair in pairs for run in pair}
     fit = sum(run.notes["rows"] for run in runs.values()) <= tables.MOST_AT_ONCE
@@ -173,9 +142,7 @@ def with_verdicts(rows: Rows, asked: Asked) -> Rows:
         own = []
         for pair in dict.fromkeys(pairs):
             for row in by_pair.get(pair, {}).values():
-                number = _replicate(*(run.rpartition("/")[0] for run in pair))
-                family = family_of(study, log_of(row["workload"]), row["measure"], number, False)
-                own.append(row | {"study": study, "family": family})
+                own.append(row | {"study": study, "family": _family_of(study, row)})
         varying, constant = _compared_by_replicates(own)
         own += varying
         correct(own)
@@ -183,6 +150,22 @@ def with_verdicts(rows: Rows, asked: Asked) -> Rows:
         found += own + [row | renamed | {"family": None, "family_size": None} for row, renamed in constant]
     measures = list(STATISTICS)
     return sorted(found, key=lambda row: (row["study"], row["variant"], row["base"], measures.index(row["measure"])))
+
+
+def _family_of(study: str, row: Mapping[str, Any]) -> str:
+    """
+    Return the name of the family of comparisons by weeks that are corrected together.
+
+    Examples
+    --------
+    >>> row = {"workload": "HPC2N+a@3", "measure": "awrt", "variant": "HPC2N+a@3/sjf", "base": "HPC2N+a@3/fcfs"}
+    >>> _family_of("loads", row)
+    'loads: HPC2N, awrt, weeks of replicate 3'
+    """
+    variant, base = (row[name].rpartition("/")[0] for name in ("variant", "base"))
+    replicate = replicate_of(variant) or replicate_of(base)
+    of_replicate = f" of replicate {replicate}" if replicate is not None else ""
+    return f"{study}: {log_of(row['workload'])}, {row['measure']}, weeks{of_replicate}"
 
 
 def _compared_by_replicates(rows: Sequence[dict[str, Any]]) -> tuple[Rows, list[tuple[dict[str, Any], dict[str, Any]]]]:
@@ -216,7 +199,7 @@ def _compared_by_replicates(rows: Sequence[dict[str, Any]]) -> tuple[Rows, list[
             {**_NO_SCORE, **names, **means, "study": some[0]["study"], "basis": "replicates", "blocks": len(some)}
             | (columns_of("score", score) if is_scored else {})
             | {"mean_difference": _finite(mean.value), **columns_of("mean", mean)}
-            | {"family": family_of(some[0]["study"], log_of(workload), measure, None, True)}
+            | {"family": f"{some[0]['study']}: {log_of(workload)}, {measure}, replicates"}
         )
         is_saturated = any(row["mean_verdict"] == SATURATED for row in some)
         _forbid_saturated_winner(varying[-1], is_saturated, is_saturated)

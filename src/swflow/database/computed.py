@@ -14,7 +14,7 @@ from swflow.analysis.fairness import KINDS, fairness_table
 from swflow.analysis.fidelity import fidelity
 from swflow.analysis.heatmap import summarize
 from swflow.analysis.plausibility import LOOKED_AT, check_workload
-from swflow.database.comparisons import Asked, compare_runs, pairs_to_compare
+from swflow.database.comparisons import compare_runs
 from swflow.database.inputs import Inputs, Run, Update
 from swflow.database.schema import Rows
 from swflow.errors import SwflowError
@@ -47,7 +47,7 @@ class Computed(NamedTuple):
     unchanged: list[str]  # the runs whose fidelity is that of the old database
 
 
-def compute(inputs: Inputs, update: Update, asked: Asked, in_turn: Callable[..., Iterator[Any]]) -> Computed:
+def compute(inputs: Inputs, update: Update, in_turn: Callable[..., Iterator[Any]]) -> Computed:
     """Begin to compute the results of an update, by a function like `map`."""
     by_workload = {name: list(some) for name, some in groupby(update.runs, lambda run: run.workload)}
     recorded, unchanged = _with_records(inputs.runs, update.changed)
@@ -56,7 +56,7 @@ def compute(inputs: Inputs, update: Update, asked: Asked, in_turn: Callable[...,
         in_turn(_summary, update.runs),
         in_turn(_fairness, [inputs.sources[name][0] for name in by_workload], by_workload.values()),
         in_turn(_fidelity, recorded.keys(), recorded.values()),
-        in_turn(compare_runs, pairs_to_compare(inputs.runs, asked, update.changed, update.compared)),
+        in_turn(compare_runs, update.pairs),
         unchanged,
     )
 

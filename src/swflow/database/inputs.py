@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,11 +15,10 @@ from swflow.errors import SwflowError
 from swflow.files.atomic import file_digest, read_json
 from swflow.files.fingerprint import fingerprint
 from swflow.files.query import open_database
-from swflow.files.tables import read_metadata
 from swflow.jobs.table import JOB_COLUMNS
+from swflow.names import log_of, replicate_of
 from swflow.scheduling.option_kinds import Unchecked
-from swflow.studies import runs
-from swflow.studies.runs import Listed
+from swflow.studies.runs import Listed, run_metadata, runs_in
 
 #: Kinds of files other than runs: the tables for their rows, and the columns that are in the metadata of the files.
 KINDS = {
@@ -31,6 +31,9 @@ KINDS = {
 
 #: The metadata of a file, which is JSON.
 Notes = dict[str, Any]
+
+#: Studies to the runs that they compare: pairs of a variant and its base.
+Asked = Mapping[str, Sequence[Pair]]
 
 #: The parts of a database, workloads and runs: (kind, name) to a digest. Unchanged parts are not read again.
 Contents = dict[tuple[str, str], str]
@@ -51,6 +54,16 @@ class Run(NamedTuple):
         """The columns of the tables about runs."""
         return {"run": self.run, "workload": self.workload, "scheduler": self.scheduler}
 
+    @property
+    def log(self) -> str:
+        """The log of the workload."""
+        return log_of(self.workload)
+
+    @property
+    def replicate(self) -> int | None:
+        """The number of the replicate, if any."""
+        return replicate_of(self.workload)
+
 
 @dataclass(frozen=True)
 class Inputs:
@@ -58,7 +71,7 @@ class Inputs:
 
     runs: list[Run]  # sorted by name
     others: dict[Path, Notes]  # the metadata of sweeps, what-ifs and bounds
-    fits: list[Path]  # fitted models
+    fits: Rows  # the rows of table ``fits``, from fitted models
     sources: dict[str, tuple[Path, str]]  # the file and digest of each workload
     schedulers: dict[str, Unchecked]  # the options of each scheduler
     contents: Contents
@@ -71,7 +84,7 @@ class Update:
     old: Contents | None
     workloads: list[str]
     runs: list[Run]  # sorted by name
-    compared: Set[Pair]  # the pairs of runs in table ``comparisons`` of the old one
+    pairs: list[list[tuple[Run, Run]]]  # the runs to compare, a list for each log and replicate
 
     @property
     def changed(self) -> set[str]:
@@ -85,12 +98,12 @@ def read_inputs(paths: Iterable[str | os.PathLike[str]]) -> Inputs:
     fits = [path for path in given if path.suffix == ".json"]
     files: dict[Path, tuple[Path, Listed]] = {}  # each once
     for path in given:
-        for file, entry in runs.runs_in(path).items() if path not in fits else ():
+        for file, entry in runs_in(path).items() if path not in fits else ():
             files.setdefault(file.resolve(), (file, entry))
     entries = dict(files.values())
     if not entries:
         raise SwflowError("load: no run given; name folders such as results/runs/KTH-SP2")
-    metadata = {file: _metadata(file, entry) for file, entry in entries.items()}
+    metadata = {file: run_metadata(file, entry) for file, entry in entries.items()}
     others = {file: about for file, about in metadata.items() if about.get("kind") in KINDS}
     found = [_run(file, entries[file], metadata[file]) for file in sorted(entries) if file not in others]
     sources = _sources(found)
@@ -101,24 +114,56 @@ def read_inputs(paths: Iterable[str | os.PathLike[str]]) -> Inputs:
     contents |= {("workload", name): digest for name, (_, digest) in sources.items()}
     contents |= {("run", run.run): run.listed.digest or file_digest(run.file) for run in found}
     by_name = sorted(found, key=lambda run: run.run)
-    return Inputs(by_name, others, fits, sources, _schedulers(found, others), contents)
+    rows_of_fits = [row for path in fits for row in _fit_rows(path)]
+    return Inputs(by_name, others, rows_of_fits, sources, _schedulers(found, others), contents)
 
 
-def planned_update(inputs: Inputs, database: str | os.PathLike[str]) -> Update:
-    """Compare the files with the existing database, if any."""
+def every_pair(inputs: Inputs) -> Asked:
+    """Return all pairs of runs of one workload as a study, for a load without a plan."""
+    pairs = combinations(inputs.runs, 2)
+    return {"runs": [(variant.run, base.run) for variant, base in pairs if variant.workload == base.workload]}
+
+
+def planned_update(inputs: Inputs, database: str | os.PathLike[str], asked: Asked) -> Update:
+    """Compare the files with the existing database, if any; plan the asked comparisons that are not in it."""
     old, compared = _old_contents(database, inputs.contents)
     new = {part for part, digest in inputs.contents.items() if (old or {}).get(part) != digest}
     newly = [run for run in inputs.runs if ("run", run.run) in new]
-    return Update(old, [name for name in inputs.sources if ("workload", name) in new], newly, compared)
+    pairs = _pairs_to_compare(inputs.runs, asked, {run.run for run in newly}, compared)
+    return Update(old, [name for name in inputs.sources if ("workload", name) in new], newly, pairs)
 
 
-def _metadata(file: Path, entry: Listed) -> Notes:
-    """Return the metadata of a file; the error for a damaged run states how to repair it."""
+def _pairs_to_compare(
+    runs: Iterable[Run], asked: Asked, changed: Set[str], compared: Set[Pair]
+) -> list[list[tuple[Run, Run]]]:
+    """
+    Return the asked pairs of runs of which one has changed or which were not compared yet.
+
+    The result is a list for each log and replicate. Pairs with a run that is missing are left out.
+    """
+    known = {run.run: run for run in runs}
+    groups: dict[tuple[str, int | None], list[tuple[Run, Run]]] = {}
+    for pair in dict.fromkeys(pair for pairs in asked.values() for pair in pairs):
+        is_new = pair not in compared or not changed.isdisjoint(pair)
+        if is_new and known.keys() >= {*pair}:
+            variant, base = (known[name] for name in pair)
+            groups.setdefault((variant.log, variant.replicate or base.replicate), []).append((variant, base))
+    return list(groups.values())
+
+
+def _fit_rows(path: Path) -> Rows:
+    what = f"a fitted model; create one with: swflow model WORKLOAD --save-fit {path}"
+    fitted = read_json(path, what)
     try:
-        return read_metadata(file)
-    except SwflowError:
-        runs.check_whole(file, entry)
-        raise
+        about = {"workload": fitted["source"], "fit": path.stem, "jobs": fitted["jobs"]}
+        arrivals = fitted.get("arrivals")  # a model of memory demands has none
+        about |= {"model": fitted.get("model", "memory"), "arrivals": arrivals and arrivals["kind"]}
+        return [
+            about | {"measure": measure, "value": value, "source_value": source_value}
+            for measure, (value, source_value) in fitted["goodness"].items()
+        ]
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise SwflowError(f"{path}: not {what}") from None
 
 
 def _run(file: Path, entry: Listed, notes: Notes) -> Run:
@@ -230,7 +275,7 @@ class LoadPlan(NamedTuple):
     files: list[str]
     left_out: Rows
     compared: Mapping[str, list[str]]  # the runs of each figure of differences, for `write_verdicts`
-    asked: Mapping[str, Sequence[Pair]] | None  # the runs that each study compares: pairs of a variant and its base
+    asked: Asked | None  # the runs that each study compares: pairs of a variant and its base
 
 
 def read_plan(path: str | os.PathLike[str]) -> LoadPlan:

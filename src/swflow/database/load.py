@@ -20,14 +20,14 @@ from threadpoolctl import threadpool_limits
 
 from swflow.analysis.long_run import student
 from swflow.analysis.metrics import CORRELATED, METRICS
-from swflow.database.comparisons import Asked, every_pair, with_verdicts
+from swflow.database.comparisons import with_verdicts
 from swflow.database.computed import Computed, Examined, compute
-from swflow.database.inputs import KINDS, Contents, Inputs, Update, planned_update, read_inputs
+from swflow.database.inputs import KINDS, Asked, Contents, Inputs, Update, every_pair, planned_update, read_inputs
 from swflow.database.leaderboard import DIFFERENCES, GAPS, LEADERBOARD
 from swflow.database.schema import FIGURES, KEPT, MEDIANS, TABLES, Rows
 from swflow.errors import SwflowError, reason_of
 from swflow.files import tables
-from swflow.files.atomic import atomic_path, check_output, read_json, write_json, write_text
+from swflow.files.atomic import atomic_path, check_output, write_json, write_text
 from swflow.files.query import connect, fetched, memory_limit, open_database
 from swflow.jobs.table import JOB_COLUMNS
 from swflow.papers import published_tables
@@ -46,7 +46,7 @@ from swflow.papers.views import (
 )
 from swflow.scheduling.option_kinds import Unchecked
 from swflow.scheduling.outcomes import OUTCOME_COLUMNS
-from swflow.studies import runs
+from swflow.studies.runs import check_whole
 
 #: From this number of new runs on, several processes are worth the second in which they start.
 MANY_RUNS = 100
@@ -104,13 +104,13 @@ def load(
     check_output(database, stream=False)
     inputs = read_inputs(paths)
     _finish_log(Path(database))
-    update = planned_update(inputs, database)
+    asked = every_pair(inputs) if asked is None else asked
+    update = planned_update(inputs, database, asked)
     is_large = any(run.notes["rows"] > tables.MOST_AT_ONCE for run in inputs.runs)
     workers = 0 if is_large else processes if len(update.runs) >= MANY_RUNS else 1
     with atomic_path(database) as temporary, threadpool_limits(1, user_api="blas"), _beside(workers) as in_turn:
         try:
-            asked = every_pair(inputs.runs) if asked is None else asked
-            computed = compute(inputs, update, asked, in_turn)
+            computed = compute(inputs, update, in_turn)
             if update.old:
                 shutil.copyfile(database, temporary)
             with open_database(temporary) as connection:
@@ -141,7 +141,7 @@ def _fill(
     """Fill all tables, and create the views."""
     _prepare(connection, update.old or {}, inputs.contents)
     for run in update.runs:
-        runs.check_whole(run.file, run.listed)
+        check_whole(run.file, run.listed)
     _fill_workloads(connection, computed.examined)
     # What does not need the results of the other processes comes first, so that they are ready later.
     _fill_runs(connection, inputs)
@@ -346,23 +346,8 @@ def _fill_others(
         table, names = KINDS[about["kind"]]
         values = {name: pl.lit(about[name], pl.String) for name in names}
         _insert(connection, table, pl.read_parquet(file, glob=False).with_columns(**values))
-    _insert(connection, "fits", [row for path in inputs.fits for row in _fit_rows(path)])
+    _insert(connection, "fits", inputs.fits)
     _insert(connection, "left_out", left_out)
-
-
-def _fit_rows(path: Path) -> Rows:
-    what = f"a fitted model; create one with: swflow model WORKLOAD --save-fit {path}"
-    fitted = read_json(path, what)
-    try:
-        about = {"workload": fitted["source"], "fit": path.stem, "jobs": fitted["jobs"]}
-        arrivals = fitted.get("arrivals")  # a model of memory demands has none
-        about |= {"model": fitted.get("model", "memory"), "arrivals": arrivals and arrivals["kind"]}
-        return [
-            about | {"measure": measure, "value": value, "source_value": source_value}
-            for measure, (value, source_value) in fitted["goodness"].items()
-        ]
-    except (KeyError, TypeError, ValueError, AttributeError):
-        raise SwflowError(f"{path}: not {what}") from None
 
 
 def _fill_comparisons(connection: duckdb.DuckDBPyConnection, compared: Rows, asked: Asked) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -16,7 +16,7 @@ from swflow.analysis.metrics import Middle, correlations, metrics, resource_metr
 from swflow.errors import SwflowError
 from swflow.files.atomic import file_digest, is_in_the_making, read_json, write_json
 from swflow.files.store import STORE, Store, key_of
-from swflow.files.tables import write_table
+from swflow.files.tables import read_metadata, write_table
 from swflow.jobs.table import Workload
 from swflow.scheduling.option_kinds import Unchecked
 from swflow.scheduling.outcomes import with_derived
@@ -223,6 +223,15 @@ def _listed(folder: Path) -> dict[Path, Listed]:
         if not file.is_file():
             raise SwflowError(f"{file}: missing, but {RUNS} lists it; {_REPAIR.format(folder=folder)}")
     return files
+
+
+def run_metadata(file: Path, entry: Listed) -> dict[str, Any]:
+    """Return the metadata of a file of `runs_in`; the error for a damaged run states how to repair it."""
+    try:
+        return read_metadata(file)
+    except SwflowError:
+        check_whole(file, entry)
+        raise
 
 
 def check_whole(file: Path, entry: Listed) -> None:
