@@ -31,6 +31,14 @@ def eligible_after(jobs: pl.DataFrame) -> pl.Series:
     return delay.clip(lower_bound=0.0).alias("eligible_after")
 
 
+def with_recorded_times(jobs: pl.DataFrame) -> pl.DataFrame:
+    """Return recorded jobs with their start times, and with the times at which they became eligible as submit times."""
+    jobs = jobs.with_columns(start_time=jobs["submit_time"] + jobs["wait_time"])
+    if {"eligible_after", "depends_on"}.isdisjoint(jobs.columns):
+        return jobs
+    return jobs.with_columns(submit_time=jobs["submit_time"] + eligible_after(jobs))
+
+
 def waits(jobs: pl.DataFrame) -> pl.Series:
     """
     Return the recorded wait of each job from the time at which it was eligible to its start, seconds.

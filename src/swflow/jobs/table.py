@@ -212,6 +212,11 @@ def check_workload(
     return jobs
 
 
+def has_values(jobs: pl.DataFrame, column: str) -> bool:
+    """Return whether a table has a column with at least one known value."""
+    return column in jobs.columns and jobs[column].null_count() < jobs.height
+
+
 def check_columns(jobs: pl.DataFrame, name: str, needed: Iterable[str] = NEEDED_COLUMNS) -> pl.DataFrame:
     """
     Check the columns of a job table and their types; return the table with numbers in the types of `JOB_COLUMNS`.

@@ -9,7 +9,7 @@ import polars as pl
 
 from swflow.errors import SwflowError, UnsupportedError
 from swflow.jobs.machine import MOST_UNITS
-from swflow.jobs.table import sort_jobs
+from swflow.jobs.table import has_values, sort_jobs
 from swflow.scheduling.orders.vocabulary import FUNCTIONS, PARAMETERS, VARIABLES
 from swflow.scheduling.refusals import refusals
 from swflow.scheduling.scheduler import Scheduler
@@ -25,11 +25,6 @@ IMPATIENCE = 0.05 / 60
 #: A user who submits nothing for longer than this after the last job ended has begun another session, seconds
 #: (`feedback: think-times`).
 LONGEST_THINK_TIME = 1200.0
-
-
-def has_values(jobs: pl.DataFrame, column: str) -> bool:
-    """Return whether a table has a column with at least one known value."""
-    return column in jobs.columns and jobs[column].null_count() < jobs.height
 
 
 def _require_numbers(jobs: pl.DataFrame, column: str, is_valid: pl.Expr, expected: str, name: str) -> None:

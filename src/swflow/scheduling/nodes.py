@@ -33,6 +33,12 @@ class Nodes:
     names: tuple[str, ...]  # the partition and constraint of each set, for errors
     away: np.ndarray  # bool (windows, nodes): the nodes that are unavailable in a window
 
+    @property
+    def processors_away(self) -> list[int]:
+        """The processors of the nodes that are unavailable in each window."""
+        found: list[int] = (self.away @ self.sizes).tolist()
+        return found
+
 
 def processors_on(groups: Iterable[Mapping[str, Any]]) -> int:
     """Return the processors of groups of nodes."""
@@ -52,7 +58,7 @@ def units_on(groups: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     return {name: sum(one["count"] * one.get("resources", {}).get(name, 0) for one in groups) for name in names}
 
 
-def nodes_of(workload: Workload, jobs: pl.DataFrame, scheduler: Scheduler) -> Nodes | None:
+def nodes_of(names: Names, jobs: pl.DataFrame, scheduler: Scheduler) -> Nodes | None:
     """
     Return the nodes of a scheduler for the jobs that are simulated; None if jobs are on no particular nodes.
 
@@ -63,13 +69,13 @@ def nodes_of(workload: Workload, jobs: pl.DataFrame, scheduler: Scheduler) -> No
     """
     if not scheduler.nodes:
         return None
-    nodes = _groups_for(workload, jobs, scheduler.nodes, scheduler.unavailable)
+    nodes = _groups_for(names, jobs, scheduler.nodes, scheduler.unavailable)
     nowhere = np.flatnonzero(nodes.members.sum(axis=1)[nodes.allowed] == 0)
     if nowhere.size:
         found = nodes.allowed[nowhere[0]]
         key = "partition" if nodes.partition[found] == found else "features"
         raise SwflowError(
-            f"nodes: {key}: {nowhere.size:,} jobs of {workload.name} have no nodes, the first is job "
+            f"nodes: {key}: {nowhere.size:,} jobs of {names.workload.name} have no nodes, the first is job "
             f"{jobs['job_id'][int(nowhere[0])]} with {nodes.names[found]}; name it in nodes, or leave these jobs out "
             f"{SELECT}"
         )
@@ -78,7 +84,7 @@ def nodes_of(workload: Workload, jobs: pl.DataFrame, scheduler: Scheduler) -> No
 
 def fits_on_nodes(workload: Workload, groups: Sequence[Mapping[str, Any]]) -> pl.Series:
     """Return which jobs fit on the nodes that they may use as they request, if no other job runs."""
-    nodes, jobs = _groups_for(workload, workload.jobs, groups), workload.jobs
+    nodes, jobs = _groups_for(Names(workload), workload.jobs, groups), workload.jobs
     demands = [
         jobs[name].cast(pl.Int64).fill_null(0) if name in jobs.columns else pl.zeros(jobs.height, pl.Int64, eager=True)
         for name in units_on(groups)
@@ -89,10 +95,10 @@ def fits_on_nodes(workload: Workload, groups: Sequence[Mapping[str, Any]]) -> pl
 
 
 def _groups_for(
-    workload: Workload, jobs: pl.DataFrame, groups: Sequence[Mapping[str, Any]], unavailable: Sequence[Unavailable] = ()
+    names: Names, jobs: pl.DataFrame, groups: Sequence[Mapping[str, Any]], unavailable: Sequence[Unavailable] = ()
 ) -> Nodes:
     """Return the nodes of groups, for the partitions of jobs."""
-    names, counts = Names(workload), [group["count"] for group in groups]
+    counts = [group["count"] for group in groups]
     column = jobs["partition_id"] if "partition_id" in jobs.columns else pl.Series([None] * jobs.height, dtype=pl.Int64)
     numbers: list[int] = column.drop_nulls().unique().sort().to_list()
     members = np.ones((len(numbers) + 1, sum(counts)), np.bool_)
@@ -105,7 +111,7 @@ def _groups_for(
     base, allowed = [*range(len(shown))], partition.to_numpy().copy()
     if "constraint_id" in jobs.columns:
         features = np.repeat(np.array([{*group.get("features", ())} for group in groups], object), counts)
-        texts = workload.header.names_of("constraint_id")
+        texts = names.workload.header.names_of("constraint_id")
         used = pl.DataFrame({"partition": partition, "constraint": jobs["constraint_id"]}).with_row_index()
         for (of, number), rows in used.drop_nulls().group_by("partition", "constraint", maintain_order=True):
             satisfies = _satisfying(texts.get(number, str(number)), features)

@@ -5,8 +5,7 @@ from typing import TypeVar
 import numpy as np
 import polars as pl
 
-from swflow.jobs.eligible import eligible_after
-from swflow.scheduling.eligibility import has_values
+from swflow.jobs.table import has_values
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.slurm.schedule import PreemptiveSchedule
 from swflow.scheduling.state.schedule import Schedule
@@ -98,14 +97,11 @@ def cancelled(table: pl.DataFrame, schedule: Schedule) -> dict[str, int]:
 
 def recorded_outcomes(jobs: pl.DataFrame) -> pl.DataFrame:
     """
-    Return the outcomes of the recorded schedule, of jobs that `swflow.jobs.table.check_recorded` returned.
+    Return the outcomes of the recorded schedule, of jobs that `swflow.jobs.eligible.with_recorded_times` returned.
 
     As in a simulation, the submit time is the time at which a job became eligible.
     """
-    start = jobs["submit_time"] + jobs["wait_time"]
-    if has_values(jobs, "eligible_after") or has_values(jobs, "depends_on"):
-        jobs = jobs.with_columns(submit_time=jobs["submit_time"] + eligible_after(jobs))
-    return _narrow(jobs, {"start_time": start, "run_time": jobs["run_time"]})
+    return _narrow(jobs, {"start_time": jobs["start_time"], "run_time": jobs["run_time"]})
 
 
 def _narrow(jobs: pl.DataFrame, columns: Columns) -> pl.DataFrame:

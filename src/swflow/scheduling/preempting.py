@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from swflow.jobs.table import Workload
 from swflow.scheduling.nested_options import Preemption
 from swflow.scheduling.orders.names import Names
 
@@ -32,7 +31,7 @@ class Preempting:
     delay: float  # the time from a preemption until the job is eligible again, seconds
 
 
-def preempting_of(workload: Workload, jobs: pl.DataFrame, scheduler: Any) -> Preempting | None:
+def preempting_of(names: Names, jobs: pl.DataFrame, scheduler: Any) -> Preempting | None:
     """
     Return what the jobs that are simulated may preempt; None if there is no preemption.
 
@@ -44,7 +43,7 @@ def preempting_of(workload: Workload, jobs: pl.DataFrame, scheduler: Any) -> Pre
     given: Preemption | None = scheduler.preemption
     if given is None:
         return None
-    kind, names = ("qos" if "qos" in given else "partition"), Names(workload)
+    kind = "qos" if "qos" in given else "partition"
     column = jobs[_COLUMNS[kind]] if _COLUMNS[kind] in jobs.columns else pl.Series([None] * jobs.height, dtype=pl.Int64)
     numbers: list[int] = column.drop_nulls().unique().sort().to_list()
     classes = column.replace_strict(numbers, range(len(numbers)), default=len(numbers), return_dtype=pl.Int64)

@@ -23,15 +23,16 @@ from swflow.scheduling.eligibility import (
 )
 from swflow.scheduling.machine.resources import Resources
 from swflow.scheduling.nested_options import Unavailable, require_window
-from swflow.scheduling.nodes import Nodes, nodes_of, processors_on, units_on
+from swflow.scheduling.nodes import nodes_of, processors_on, units_on
 from swflow.scheduling.options import OPTIONS
-from swflow.scheduling.orders.fair_share import Ownership, ownership_of
+from swflow.scheduling.orders.fair_share import ownership_of
 from swflow.scheduling.orders.formula import compile_penalty
-from swflow.scheduling.orders.keys import JobColumns, Order, mentioned, resolved_order
+from swflow.scheduling.orders.keys import JobColumns, mentioned, resolved_orders
+from swflow.scheduling.orders.names import Names
 from swflow.scheduling.orders.vocabulary import MOST_NAMED, PLAIN
 from swflow.scheduling.plugins.source import is_own
 from swflow.scheduling.preempting import preempting_of
-from swflow.scheduling.problem import ATTRIBUTES, Jobs, Machine, Problem, Shapes, Window, items_of
+from swflow.scheduling.problem import ATTRIBUTES, Jobs, Machine, Problem, Shapes, items_of
 from swflow.scheduling.scheduler import LOG, Scheduler
 from swflow.scheduling.state.accounts import Owners
 from swflow.values import day_or_moment
@@ -71,7 +72,7 @@ def prepare(workload: Workload, scheduler: Scheduler) -> Problem:
     """
     name, resources = workload.name, _resources_at(workload, scheduler)
     moldable = scheduler.shapes != "requested"
-    sizes = _sizes(workload, scheduler)
+    sizes, times_away = _sizes(workload, scheduler), _times_away(scheduler.unavailable, workload.header)
     table = without_status(workload.jobs, scheduler.without_status, name)
     # Requests may be wider than the machine, as long as a shape fits.
     table = check_workload(eligible_jobs(table, name), MOST_PROCESSORS if moldable else max(sizes), name)
@@ -82,25 +83,30 @@ def prepare(workload: Workload, scheduler: Scheduler) -> Problem:
     if scheduler.shares:
         require_demands(table, workload.machine.capacities, name)
     jobs = _jobs(table, scheduler, demands)
-    ownership = ownership_of(workload, table, scheduler, arrays, jobs.planned)
+    names = Names(workload)
+    names.require_some(scheduler.to_dict())
+    ownership = ownership_of(names, table, scheduler, arrays, jobs.planned)
+    nodes, preempting = nodes_of(names, table, scheduler), preempting_of(names, table, scheduler)
     jobs = replace(jobs, clusters=ownership.clusters)
     _require_memory(name, sum(sizes), scheduler)
     shapes = _shapes(name, table, scheduler, max(sizes)) if moldable else None
     sharing = _shared(workload, table, scheduler)
     named = _mentioned_resources(scheduler, resources[0])
     columns = _columns(jobs, shapes if scheduler.shapes == "submit" else None, ownership.owners, named)
-    moves = dependencies is not None or scheduler.preemption is not None
-    orders = _orders(scheduler, ownership, columns, tuple(named), moves)
-    nodes = nodes_of(workload, table, scheduler)
-    windows = _windows_in_seconds(scheduler.unavailable, workload.header, nodes)
+    late = {"estimate"} if scheduler.prediction == "system" else set[str]()
+    if dependencies is not None or preempting is not None:  # submit times depend on the schedule
+        late.add("submit_time")
+    where = "clusters: " if scheduler.clusters else ""
+    orders = resolved_orders(ownership.orders, where, columns, tuple(named), frozenset(late))
+    away = [window["processors"] for window in scheduler.unavailable] if nodes is None else nodes.processors_away
+    windows = tuple((*times, processors) for times, processors in zip(times_away, away, strict=True))
     machines = [
         Machine(size, *of_queue, windows, limits, counted)
         for size, of_queue, limits, counted in zip(sizes, orders, ownership.limits, resources, strict=True)
     ]
     return Problem(
         jobs, scheduler, tuple(machines), shapes, sharing, ownership.owners, dependencies, name, table,
-        cancelled_after, columns.slots, nodes, preempting_of(workload, table, scheduler),
-        workload.header.start or 0,
+        cancelled_after, columns.slots, nodes, preempting, workload.header.start or 0,
     )  # fmt: skip
 
 
@@ -176,23 +182,6 @@ def _jobs(table: pl.DataFrame, scheduler: Scheduler, demands: np.ndarray | None)
     )
 
 
-def _orders(
-    scheduler: Scheduler, ownership: Ownership, columns: JobColumns, resources: tuple[str, ...], moves: bool
-) -> list[tuple[Order, Order]]:
-    """Return the orders of each queue; ``moves``: submit times depend on the schedule."""
-    late = frozenset({"estimate"} if scheduler.prediction == "system" else ())
-    late |= {"submit_time"} if moves else set()
-    where = "clusters: " if scheduler.clusters else ""
-    known: dict[Any, Order] = {}  # equal orders of several machines are resolved once
-
-    def resolve(order: Any, option: str) -> Order:
-        if order not in known:
-            known[order] = resolved_order(order, where + option, columns, resources, late)
-        return known[order]
-
-    return [(resolve(order, "order"), resolve(second, "backfill_order")) for order, second in ownership.orders]
-
-
 def _columns(jobs: Jobs, shapes: Shapes | None, owners: Owners | None, resources: Mapping[str, int]) -> JobColumns:
     """Return what static keys may depend on: the shapes that are chosen at the submission, or the requests."""
     items = items_of(jobs, shapes)
@@ -234,22 +223,21 @@ def _attributes(table: pl.DataFrame) -> np.ndarray:
     return known.to_numpy(order="c")
 
 
-def _windows_in_seconds(unavailable: Iterable[Unavailable], header: Header, nodes: Nodes | None) -> tuple[Window, ...]:
-    """Return the windows in seconds from the log's start; one without an end lasts for ever."""
+def _times_away(unavailable: Iterable[Unavailable], header: Header) -> list[tuple[float, float]]:
+    """Return when windows begin and end, in seconds from the log's start; one without an end lasts for ever."""
 
     def seconds(value: Any, key: str) -> float:
         if isinstance(value, int | float):
             return float(value)
         return header.seconds_since_start(day_or_moment(value, f"unavailable: {key}"))
 
-    windows = []
-    for number, window in enumerate(unavailable):
+    times = []
+    for window in unavailable:
         begin = seconds(window["from"], "from")
         until = math.inf if window["until"] is None else seconds(window["until"], "until")
         require_window(begin, until, window)
-        away = window["processors"] if nodes is None else int(nodes.sizes[nodes.away[number]].sum())
-        windows.append((begin, until, away))
-    return tuple(windows)
+        times.append((begin, until))
+    return times
 
 
 def _shapes(name: str, jobs: pl.DataFrame, scheduler: Scheduler, widest: int) -> Shapes:

@@ -7,9 +7,8 @@ from typing import Any
 import polars as pl
 
 from swflow.errors import SwflowError
-from swflow.jobs.table import Workload
+from swflow.jobs.table import Workload, has_values
 from swflow.log.swf import run_as_swf, write_swf
-from swflow.scheduling.eligibility import has_values
 from swflow.scheduling.options import CHOICES
 from swflow.scheduling.orders.fair_share import formula_of
 from swflow.scheduling.orders.formula import PENALTIES

@@ -8,8 +8,8 @@ import polars as pl
 
 from swflow.compiled.kernel import seconds_lost
 from swflow.errors import SwflowError
-from swflow.jobs.table import Workload, check_recorded, without_status
-from swflow.scheduling.eligibility import has_values
+from swflow.jobs.eligible import with_recorded_times
+from swflow.jobs.table import Workload, check_recorded, has_values, without_status
 from swflow.scheduling.outcomes import cancelled, outcomes, recorded_outcomes, with_derived
 from swflow.scheduling.prepare import prepare
 from swflow.scheduling.problem import Problem
@@ -70,6 +70,7 @@ def simulate_counted(
     if scheduler.order == LOG:
         jobs = without_status(workload.jobs, scheduler.without_status, workload.name)
         jobs = check_recorded(jobs, workload.name)
+        jobs = with_recorded_times(jobs)
         return recorded_outcomes(jobs), {}, workload.machine.resources
     problem = prepare(workload, scheduler)
     try:

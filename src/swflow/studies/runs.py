@@ -80,9 +80,8 @@ def run(workload: Workload, scheduler: Scheduler, middle: Middle = WHOLE) -> Run
     figures = metrics(measured, machine)
     if not figures["jobs"] and table.height:
         raise SwflowError(f"{workload.name}: {middle}: excludes all {table.height:,} jobs from the metrics")
-    figures |= fairness_indices(measured, workload.jobs) | counts
-    if units:
-        figures |= resource_metrics(middle.of(table.lazy()).collect(), workload.jobs, units)
+    of_resources = resource_metrics(middle.of(table.lazy()).collect(), workload.jobs, units) if units else {}
+    figures |= fairness_indices(measured, workload.jobs) | counts | of_resources
     return Run(table, figures, ranks, loads.peak_processors, seconds)
 
 

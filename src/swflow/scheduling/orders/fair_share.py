@@ -361,7 +361,7 @@ class Ownership:
 
 
 def ownership_of(
-    workload: Workload,
+    names: Names,
     jobs: pl.DataFrame,
     scheduler: Any,
     arrays: tuple[np.ndarray, np.ndarray] | None,
@@ -377,8 +377,6 @@ def ownership_of(
     SwflowError
         If the log does not record an owner that is needed, or a job needs more than its cluster or its limit.
     """
-    names = Names(workload)
-    names.require_some(scheduler.to_dict())
     formulas = [
         [formula_of(order, scheduler.priority, names) for order in (queue.order, queue.backfill_order)]
         for queue in scheduler.queues

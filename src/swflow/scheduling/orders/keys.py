@@ -1,7 +1,7 @@
 """Orders as the engine takes them: static keys, one per job, or a formula that is evaluated in every pass."""
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
@@ -91,6 +91,24 @@ def key_function(function: Callable[..., float]) -> Callback:
 
         inner = numba.njit(error_model="numpy")(inner)
     return Callback(with_all_parameters(inner, PARAMETERS[:9]), len(PARAMETERS))
+
+
+def resolved_orders(
+    orders: Iterable[tuple[Any, Any]], where: str, columns: JobColumns, resources: tuple[str, ...], late: frozenset[str]
+) -> list[tuple[Order, Order]]:
+    """
+    Return the order and the backfill order of each queue as the engine takes them; equal ones are resolved once.
+
+    Errors begin with ``where``. The other arguments are those of `resolved_order`.
+    """
+    known: dict[Any, Order] = {}
+
+    def resolve(order: Any, option: str) -> Order:
+        if order not in known:
+            known[order] = resolved_order(order, where + option, columns, resources, late)
+        return known[order]
+
+    return [(resolve(order, "order"), resolve(second, "backfill_order")) for order, second in orders]
 
 
 def resolved_order(
