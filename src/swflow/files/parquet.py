@@ -13,33 +13,31 @@ from swflow.files.reading import require_file
 
 def read_parquet(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> pl.DataFrame:
     """Return the table of a Parquet file, or some of its columns; raise `SwflowError` if it is damaged."""
-    require_file(path)
-    with _damage_reported(path):
+    with _readable(path):
         return pl.read_parquet(Path(path), glob=False, columns=None if columns is None else list(columns))
 
 
 def parquet_schema(path: str | os.PathLike[str]) -> dict[str, pl.DataType]:
     """Return the columns of a Parquet file with their types; raise `SwflowError` if it is damaged."""
-    require_file(path)
-    with _damage_reported(path):
+    with _readable(path):
         return dict(pl.read_parquet_schema(Path(path)))
 
 
 def parquet_metadata(path: str | os.PathLike[str]) -> dict[str, str]:
     """Return the metadata of a Parquet file; raise `SwflowError` if it is damaged."""
-    require_file(path)
-    with _damage_reported(path):
+    with _readable(path):
         return pl.read_parquet_metadata(Path(path))
 
 
 @contextmanager
-def _damage_reported(path: str | os.PathLike[str]) -> Iterator[None]:
+def _readable(path: str | os.PathLike[str]) -> Iterator[None]:
     """
-    Convert the errors of Polars to one line.
+    Require a file that can be read, and convert the errors of Polars to one line.
 
     In damaged data it panics: it prints several lines on standard error, which therefore leads nowhere meanwhile, and
     raises an exception outside of `Exception`.
     """
+    require_file(path)
     try:
         with _silenced():
             yield

@@ -33,14 +33,21 @@ def read_workload(path: str | os.PathLike[str], columns: Iterable[str] | None = 
     With ``columns``, read only these, if present, and those that every workload must have, those of
     `ELIGIBILITY_COLUMNS`, and the demands for the machine's resources.
     """
-    about = read_metadata(path)
+    return workload_with(read_metadata(path), path, columns)
+
+
+def workload_with(
+    about: Mapping[str, Any], path: str | os.PathLike[str], columns: Iterable[str] | None = None
+) -> Workload:
+    """Return the workload in a file, as `read_workload` does, given the metadata of the file."""
     if about.get("kind") != "workload":
         raise SwflowError(f"{path}: not a workload of swflow; create one with: swflow clean LOG.swf.gz -o {path}")
     made_for = Machine(**about["machine"])
     if columns is not None:
         columns = {*columns, *NEEDED_COLUMNS, *ELIGIBILITY_COLUMNS, *made_for.resources}
         columns |= {"think_time"} if "depends_on" in parquet_schema(path) else set()
-    jobs = check_columns(read_columns(path, columns), str(path))
+    jobs = read_columns(path, columns)
+    jobs = check_columns(jobs, str(path))
     for name in (*made_for.resources, *made_for.capacities):
         if name in jobs.columns and not (jobs[name].dtype.is_numeric() or jobs[name].dtype == pl.Null):
             raise SwflowError(f"{path}: column {name} holds {jobs[name].dtype}, not numbers; convert it")
@@ -105,7 +112,8 @@ def write_table(
 
 def read_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Return swflow's metadata of a Parquet file; empty if swflow did not write it."""
-    about = parse_json(parquet_metadata(path).get(METADATA_KEY, "{}"), f"{path}: metadata")
+    text = parquet_metadata(path).get(METADATA_KEY, "{}")
+    about = parse_json(text, f"{path}: metadata")
     if not isinstance(about, dict):
         raise SwflowError(f"{path}: metadata: {shown(about)}; expected an object; create the file again")
     check_metadata(about, str(path))

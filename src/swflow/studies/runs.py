@@ -103,7 +103,8 @@ def write_run(result: Run, path: str | os.PathLike[str], about: Mapping[str, obj
         "peak_processors": result.peak_processors,
         **about,
     }
-    write_table(with_derived(result.table.lazy()), path, notes, rows=result.table.height)
+    table = with_derived(result.table.lazy())
+    write_table(table, path, notes, rows=result.table.height)
 
 
 def describe_run(
@@ -142,10 +143,9 @@ def simulate_all(
     folder, digest = Path(folder), file_digest(source)
     parsed = {name: Scheduler.of(name, options) for name, options in schedulers.items()}
     about = {name: _inputs(source, digest, name, scheduler, middle) for name, scheduler in parsed.items()}
+    keys = {name: key_of(inputs) for name, inputs in about.items()}
     restored = {
-        name: kept
-        for name, inputs in about.items()
-        if store and (kept := store.restore(key_of(inputs), folder / f"{name}.parquet"))
+        name: kept for name, key in keys.items() if store and (kept := store.restore(key, folder / f"{name}.parquet"))
     }
     missing = {name: scheduler for name, scheduler in parsed.items() if name not in restored}
     workload = open_workload(source, columns=columns_of_run(missing.values())) if missing else None
@@ -160,7 +160,7 @@ def simulate_all(
             write_run(result, path, names | about[name])
             listed[name] = {"digest": file_digest(path), "seconds": result.seconds}
             if store:
-                store.keep(key_of(about[name]), path, **listed[name])
+                store.keep(keys[name], path, **listed[name])
         path.with_name(f"{name}{DIGEST}").write_text(f"{listed[name]['digest']}\n", encoding="utf-8")
         report(name)
     write_json(folder / RUNS, listed)

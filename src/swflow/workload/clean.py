@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from swflow.errors import SwflowError
-from swflow.files.tables import read_workload
+from swflow.files.tables import read_metadata, workload_with
 from swflow.jobs import busy
 from swflow.jobs.header import Header
 from swflow.jobs.machine import Machine
@@ -363,10 +363,9 @@ def open_workload(
     >>> swflow.open_workload(path).jobs["run_time"].to_list()
     [60.0]
     """
-    from swflow.log.imported import is_log_table
-
-    if Path(path).suffix == ".parquet" and not is_log_table(path):
-        workload = read_workload(path, columns)
+    about = read_metadata(path) if Path(path).suffix == ".parquet" else {"kind": "log"}
+    if about.get("kind") != "log":
+        workload = workload_with(about, path, columns)
         if processors is None:
             return workload
         return replace(workload, machine=workload.machine.with_processors(processors))
