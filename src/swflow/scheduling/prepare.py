@@ -27,14 +27,13 @@ from swflow.scheduling.nodes import nodes_of, processors_on, units_on
 from swflow.scheduling.options import OPTIONS
 from swflow.scheduling.orders.fair_share import ownership_of
 from swflow.scheduling.orders.formula import compile_penalty
-from swflow.scheduling.orders.keys import JobColumns, mentioned, resolved_orders
+from swflow.scheduling.orders.keys import job_columns, mentioned, resolved_orders
 from swflow.scheduling.orders.names import Names
 from swflow.scheduling.orders.vocabulary import MOST_NAMED, PLAIN
 from swflow.scheduling.plugins.source import is_own
 from swflow.scheduling.preempting import preempting_of
 from swflow.scheduling.problem import ATTRIBUTES, Jobs, Machine, Problem, Shapes, items_of
 from swflow.scheduling.scheduler import LOG, Scheduler
-from swflow.scheduling.state.accounts import Owners
 from swflow.values import day_or_moment
 
 #: The options that need no columns besides those that every workload has, or that `columns_needed` names.
@@ -83,16 +82,18 @@ def prepare(workload: Workload, scheduler: Scheduler) -> Problem:
     if scheduler.shares:
         require_demands(table, workload.machine.capacities, name)
     jobs = _jobs(table, scheduler, demands)
+    _require_memory(name, sum(sizes), scheduler)
+    shapes = _shapes(name, table, scheduler, max(sizes)) if moldable else None
+    sharing = _shared(workload, table, scheduler)
     names = Names(workload)
     names.require_some(scheduler.to_dict())
     ownership = ownership_of(names, table, scheduler, arrays, jobs.planned)
     nodes, preempting = nodes_of(names, table, scheduler), preempting_of(names, table, scheduler)
     jobs = replace(jobs, clusters=ownership.clusters)
-    _require_memory(name, sum(sizes), scheduler)
-    shapes = _shapes(name, table, scheduler, max(sizes)) if moldable else None
-    sharing = _shared(workload, table, scheduler)
     named = _mentioned_resources(scheduler, resources[0])
-    columns = _columns(jobs, shapes if scheduler.shapes == "submit" else None, ownership.owners, named)
+    # Static keys may depend on the shapes that are chosen at the submission, or on the requests.
+    items = items_of(jobs, shapes if scheduler.shapes == "submit" else None)
+    columns = job_columns(items, jobs.attributes, ownership.owners, named.values())
     late = {"estimate"} if scheduler.prediction == "system" else set[str]()
     if dependencies is not None or preempting is not None:  # submit times depend on the schedule
         late.add("submit_time")
@@ -179,17 +180,6 @@ def _jobs(table: pl.DataFrame, scheduler: Scheduler, demands: np.ndarray | None)
         _attributes(table) if _needs_attributes(scheduler) else None,
         _users(table) if scheduler.prediction == "system" else None,
         demands=demands,
-    )
-
-
-def _columns(jobs: Jobs, shapes: Shapes | None, owners: Owners | None, resources: Mapping[str, int]) -> JobColumns:
-    """Return what static keys may depend on: the shapes that are chosen at the submission, or the requests."""
-    items = items_of(jobs, shapes)
-    return JobColumns(
-        items,
-        np.full((1, 6), np.nan) if jobs.attributes is None else items.of_jobs(jobs.attributes),
-        np.full((1, 3), np.nan) if owners is None else items.of_jobs(owners.variables),
-        np.array([*resources.values(), *[-1] * (MOST_NAMED - len(resources))]),
     )
 
 

@@ -1,7 +1,7 @@
 """Orders as the engine takes them: static keys, one per job, or a formula that is evaluated in every pass."""
 
 import ast
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
@@ -12,8 +12,9 @@ from swflow.compiled.kernel import Callback, Handle, Kernel, call_formula, inter
 from swflow.errors import SwflowError
 from swflow.scheduling.orders.formula import compile_formula, numpy_text, parsed
 from swflow.scheduling.orders.function import PluginOrder, plugin_function, with_all_parameters
-from swflow.scheduling.orders.vocabulary import CHANGING, LOG, OF_ACCOUNTS, PARAMETERS, PLAIN
+from swflow.scheduling.orders.vocabulary import CHANGING, LOG, MOST_NAMED, OF_ACCOUNTS, PARAMETERS, PLAIN
 from swflow.scheduling.plugins.source import is_own
+from swflow.scheduling.state.accounts import Owners
 from swflow.scheduling.state.items import Items
 from swflow.scheduling.state.search import demand_of
 from swflow.scheduling.state.variables import Variables
@@ -50,6 +51,18 @@ class JobColumns(NamedTuple):
     attributes: np.ndarray  # (items, 6): as `swflow.scheduling.problem.Jobs` has them
     owners: np.ndarray  # (items, 3): as `swflow.scheduling.state.accounts.Owners.variables` has them
     slots: np.ndarray  # (MOST_NAMED,): the columns of the demands that formulas receive, -1 for none
+
+
+def job_columns(
+    items: Items, attributes: np.ndarray | None, owners: Owners | None, slots: Collection[int]
+) -> JobColumns:
+    """Return the data of items, from the attributes and owners of their jobs and the columns of mentioned resources."""
+    return JobColumns(
+        items,
+        np.full((1, 6), np.nan) if attributes is None else items.of_jobs(attributes),
+        np.full((1, 3), np.nan) if owners is None else items.of_jobs(owners.variables),
+        np.array([*slots, *[-1] * (MOST_NAMED - len(slots))]),
+    )
 
 
 def check_order(order: str, option: str) -> frozenset[str]:
