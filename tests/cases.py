@@ -288,6 +288,7 @@ VALUES: dict[str, dict[str, Draw]] = {
     **{name: each(choices) for name, choices in CHOICES.items()},
     "order": _ORDERS | {"log": always("log")},
     "reservations": each([1, 2, 3, 30, 10**6]),
+    "backfill_starts": {"none": always(None)} | each([1, 2]),
     "scheduler_parameters": {
         "none": always(None),
         **{
@@ -893,6 +894,7 @@ def slow_policy(case: Case, cluster: Mapping[str, Any]) -> naive_slurm.SlurmPoli
         order=order,
         backfill="lookahead" if options["backfill"] == "easy" else options["backfill"],
         lookahead=options["reservations"],
+        starts=options["backfill_starts"] or math.inf,
         cycles=naive_slurm.Cycles(
             cycles["bf_interval"] if cycles["bf_interval"] > 0 else math.inf,
             60 * cycles["bf_window"],

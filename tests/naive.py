@@ -162,7 +162,7 @@ class Resources:
 @dataclass
 class Policy:
     """
-    Scheduler options; ``lookahead`` is the number of reservations, 1 for EASY.
+    Scheduler options; ``lookahead`` is the number of reservations, 1 for EASY; a pass backfills ``starts`` jobs.
 
     An order is a name of `ORDERS`, one by usage (see `Machine.key`), or a function of a job, the time and its machine.
     """
@@ -170,6 +170,7 @@ class Policy:
     order: "str | Callable[[Job, float, Machine], float]" = "fcfs"
     backfill: str = "none"  # none, lookahead, conservative, reservation-table
     lookahead: int = 1
+    starts: float = math.inf
     backfill_order: "str | Callable[[Job, float, Machine], float]" = "fcfs"
     event_order: str = "batch"  # batch, per-event
     # count, first-fit, longest-idle, first-contiguous, least-shared, threshold
@@ -626,10 +627,12 @@ class Machine:
             reserved_for.append(job)
             if len(reservations) == lookahead:
                 break
+        left = self.policy.starts
         for job in self.ordered(self.policy.backfill_order, now):
             able = None if self.is_limited(job) else self.fastest_now(job, now, reservations)
-            if job not in reserved_for and able is not None:
+            if job not in reserved_for and able is not None and left > 0:
                 self.begin(able[0], now, able[1])
+                left -= 1
 
     def serve_conservatively(self, now: float) -> None:
         """Reserve for all jobs; if a job ended early, move the reservations forward, in the order of the queue."""

@@ -49,9 +49,9 @@ def simulate_arrays(
     Solve the problem of plain arrays.
 
     Options are those of `tests/naive.py`: ``lookahead`` for reservations, ``predict`` and ``per_event`` as flags,
-    windows in seconds, ``select`` for shapes, and limits as a table; clusters can have separate options. An order can
-    also be an array of static keys or a compiled formula. The machine has ``units`` of the resources r0, r1 and so on,
-    of which jobs need ``demands``.
+    ``starts``, windows in seconds, ``select`` for shapes, and limits as a table; clusters can have separate options. An
+    order can also be an array of static keys or a compiled formula. The machine has ``units`` of the resources r0, r1
+    and so on, of which jobs need ``demands``.
     """
     select = options.get("select", "requested")
     job = np.repeat(np.arange(submit.size), np.diff(shapes.first)) if shapes and select == "submit" else None
@@ -98,6 +98,7 @@ def simulate_arrays(
     windows = () if centres else options.get("unavailable", ())
     policy = Scheduler(
         **_queue(options),
+        backfill_starts=options.get("starts"),
         prediction="system" if options.get("predict") else "user",
         event_order="per-event" if options.get("per_event") else "batch",
         unavailable=tuple({"from": a, "until": None if b == math.inf else b, "processors": c} for a, b, c in windows),

@@ -52,7 +52,27 @@ def test_seeded_workloads_have_the_schedule_of_the_slow_simulator(backfill: str,
             "per_event": per_event,
             "unavailable": random_windows(rng, machine),
         }
+        if backfill == "lookahead" and rng.random() < 0.3:
+            options["starts"] = rng.choice([1, 1, 2])
         assert by_kernel(jobs, machine, **options) == by_naive(jobs, machine, **options), (jobs, machine, options)
+
+
+@pytest.mark.parametrize(
+    ("starts", "per_event", "expected"),
+    [(None, False, [0, 10, 4, 4, 4]), (1, False, [0, 10, 4, 5, 6]), (2, False, [0, 10, 4, 4, 5]),
+     (1, True, [0, 10, 4, 5, 6])],
+)  # fmt: skip
+def test_a_pass_backfills_a_limited_number_of_jobs(
+    monkeypatch: pytest.MonkeyPatch, starts: int | None, per_event: bool, expected: list[float]
+):
+    """A wide job waits for the first one; others are free at 4 and use what is left, one or two after each event."""
+    monkeypatch.setenv("SWFLOW_INTERPRET", "1")
+    jobs = [(0.0, 10.0, 10.0, 1, 0), (0.0, 5.0, 5.0, 4, 0), *[(0.0, 1.0, 1.0, 1, 0)] * 3]
+    first = [(0.0, 4.0, 4.0, 3, 0)]  # ends at 4, while three narrow jobs wait
+    options = {"backfill": "lookahead", "per_event": per_event} | ({} if starts is None else {"starts": starts})
+    found = by_kernel([*first, *jobs], 4, **options)
+    assert found == by_naive([*first, *jobs], 4, **options)
+    assert found[1:] == expected
 
 
 @pytest.mark.slow

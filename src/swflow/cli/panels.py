@@ -44,6 +44,7 @@ OPTIONS: dict[str, dict[str, tuple[str, ...]]] = {
             "reservations",
             "scheduler_parameters",
             "backfill_order",
+            "backfill_starts",
             "event_order",
         ),
         "Estimates": ("estimates", "prediction"),

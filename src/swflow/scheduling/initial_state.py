@@ -115,6 +115,7 @@ def _rules(problem: Problem, machine: Machine, given: Given) -> np.ndarray:
         "simple": not machine.windows and not per_event and few,
         "shapes": policy.shapes == "start",
         "limits": machine.limits is not None,
+        "starts": policy.backfill_starts or 0,
         "half_life": policy.half_life or np.inf,
     }
     rules = np.zeros(1, layout.RULES)

@@ -101,6 +101,13 @@ CLUSTER = cluster_with(_options_of(Queue))
 class Options(Queue):
     """The options of a scheduler, from whose declarations the command's help and the config's schema follow."""
 
+    backfill_starts: int | None = option(
+        "integer",
+        "How many jobs a pass of backfill easy starts ahead of others: 1 as in Mu'alem & Feitelson 2001, to the "
+        "letter; by default all that fit.",
+        least=1,
+        optional=True,
+    )
     scheduler_parameters: Mapping[str, float] | None = option(
         "keys",
         "The parameters of backfill slurm, by their names and units in slurm.conf, and end_delay.",

@@ -38,8 +38,8 @@ from swflow.values import day_or_moment
 
 #: The options that need no columns besides those that every workload has, or that `columns_needed` names.
 _PLAIN_OPTIONS = frozenset({
-    "order", "backfill", "reservations", "backfill_order", "estimates", "prediction", "allocation", "places",
-    "event_order", "unavailable", "without_status",
+    "order", "backfill", "reservations", "backfill_order", "backfill_starts", "estimates", "prediction", "allocation",
+    "places", "event_order", "unavailable", "without_status",
 })  # fmt: skip
 
 

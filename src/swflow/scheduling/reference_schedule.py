@@ -160,6 +160,8 @@ def _of_queue(workload: Workload, scheduler: Scheduler) -> list[str]:
             "free for the head; a later job may start now if its planned end is not after it, or if it fits into the "
             "processors that will be left beside the head then"
         )
+    if scheduler.backfill_starts is not None:
+        lines.append(f"Jobs that a pass starts ahead of others: at most {scheduler.backfill_starts}")
     return lines
 
 

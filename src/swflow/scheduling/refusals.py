@@ -190,6 +190,8 @@ def _without_effect(one: Settings) -> _Conflicts:
             yield f"{name} clusters", f"every cluster has its own; leave {name} out"
     if _is_useless(one, "reservations", lambda queue: queue.backfill == "easy"):
         yield "reservations backfill clusters", "only backfill easy uses it; choose that, or leave it out"
+    if one.backfill_starts is not None and all(queue.backfill != "easy" for queue in one.queues):
+        yield "backfill_starts backfill clusters", "only backfill easy uses it; choose that, or leave it out"
     if one.scheduler_parameters is not None and all(queue.backfill != "slurm" for queue in one.queues):
         yield (
             "scheduler_parameters backfill clusters",

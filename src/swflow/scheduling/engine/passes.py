@@ -54,7 +54,8 @@ def _serve_ahead(state: State, now: float) -> None:
     # Time alone enables no start: after arrivals only these are considered, unless one is served before the
     # head, or the end of a window, the order or the plan depend on more than completions.
     whole = not options.simple or options.reservations > 1 or state.queue.formula
-    whole = whole or options.limits  # after a start the head may be at its limit
+    # After a start the head may be at its limit, and jobs wait that a pass with a limit of starts left.
+    whole = whole or options.limits or options.starts > 0
     if not agenda.full and (whole or not is_kept(state, now)):
         agenda.full = 1
     state.steps[0].time = now
@@ -136,7 +137,8 @@ def _backfill(state: State, now: float, begin_rank: int, end_rank: int) -> None:
     """Start, in the backfill order, the jobs that delay no reservation; ranks are of that order."""
     agenda, search, steps, tree = state.agenda[0], state.search[0], state.steps, state.backfill_queue
     start_search(state, begin_rank)
-    while steps[0].free > 0:
+    left = state.options[0].starts if state.options[0].starts > 0 else state.jobs.size
+    while steps[0].free > 0 and left > 0:
         # The first two steps preselect the jobs.
         latest = steps[1].time if agenda.steps > 1 else np.inf
         wide = steps[0].free
@@ -146,6 +148,7 @@ def _backfill(state: State, now: float, begin_rank: int, end_rank: int) -> None:
             break
         if np.isnan(state.jobs[item].reserved) and not is_limited(state, item) and _can_start(state, item, now):
             _begin_within(state, item, now)
+            left -= 1
 
 
 # -- conservative

@@ -36,6 +36,7 @@ def _solve_short_queues(problem: Problem) -> Schedule | None:
     plain = policy.prediction != "system" and queue.allocation == "count"
     waits = problem.dependencies or problem.cancelled_after is not None
     special = others or machine.windows or machine.limits is not None or problem.shapes or waits
+    special = special or policy.backfill_starts is not None
     if not plain or special or not machine.order.is_arrival:
         return None
     if queue.backfill == "none" and not machine.resources:  # the order of events at one instant changes nothing

@@ -33,11 +33,12 @@ STEP = record("time", "free")
 #: The options, constant during a run. ``by_arrival`` states whether ranks are in order of arrival, in the queue and for
 #: backfilling. Jobs may exceed their plan (``corrects``); other than reservations, only ends of jobs change the
 #: profile, so a pass needs not enter its last reservation (``simple``); a job's shape is chosen when it starts
-#: (``shapes``); there are ``limits``; past usage counts half after the ``half_life``.
+#: (``shapes``); there are ``limits``; a pass backfills at most ``starts`` jobs (0: all); past usage counts half after
+#: the ``half_life``.
 RULES = record(
     "half_life",
     "processors backfill reservations one_tree by_arrival backfill_by_arrival per_event predict corrects windows "
-    "simple shapes limits",
+    "simple shapes limits starts",
 )
 
 #: Numbers of running jobs, queued jobs, and predictions that may be corrected; processors of running jobs; processors
