@@ -25,6 +25,8 @@ FOLDER = Path(__file__).parent / "papers"
 COVERAGE, OPEN, CLAIMS, FIGURES, DRAWN, DEFINITIONS, NUMBERS = (
     FOLDER / f"{name}.csv" for name in ("coverage", "open", "claims", "figures", "drawn", "definitions", "numbers")
 )
+#: What was tried for open values, by regular expressions of their rows and columns. It is written by hand.
+TRIED = FOLDER / "tried.csv"
 #: The pages with figures in their sentences, and such a figure.
 PAGES = (*sorted(FOLDER.glob("*.md")), FOLDER.parents[1] / "README.md")
 NUMBER = re.compile(r"<!--=([a-z0-9-]+)-->(.*?)<!--\.-->", re.DOTALL)
@@ -137,10 +139,29 @@ def tables(database: Path) -> dict[Path, str]:
     with connect(database) as connection:
         for path, statement in TABLES.items():
             found = connection.execute(statement)
-            written[path] = _csv([column[0] for column in found.description or ()], found.fetchall())
+            heading, rows = [column[0] for column in found.description or ()], found.fetchall()
+            if path == OPEN:
+                heading, rows = [*heading, "tried"], [(*row, tried(*row[:4])) for row in rows]
+            written[path] = _csv(heading, rows)
         written[FIGURES] = _csv(COLUMNS, [row for name in DATA for row in _data(name, connection)])
         written[NUMBERS] = _csv(["name", "text"], list(_numbers(connection).items()))
     return written
+
+
+def tried(paper: str, table: str, row: str, column: str) -> str:
+    """
+    Return what was tried to explain an open value; empty if nothing is recorded.
+
+    Examples
+    --------
+    >>> tried("Krakov 2012", "Table 1", "HPC2N response time", "EASY")[:13]
+    'Machines of 2'
+    """
+    for one in read(TRIED):
+        same = one["paper"] == paper and one["table"] == table
+        if same and re.fullmatch(one["rows"], row) and re.fullmatch(one["columns"], column):
+            return one["tried"]
+    return ""
 
 
 def queries() -> dict[str, str]:

@@ -444,6 +444,7 @@ def test_the_documentation_is_that_of_the_published_tables_and_claims():
     assert {(row["paper"], row["table"]): int(row["published"]) for row in covered} == counts
     opened = [row for row in papers.read(papers.OPEN) if "(here " not in row["row"]]  # the others are compared twice
     assert len(opened) == sum(int(row["open"]) for row in covered)
+    assert all(row["tried"] for row in papers.read(papers.OPEN))
     assert {row["claim"] for row in papers.read(papers.CLAIMS)} == {claim["claim"] for claim in published_claims()}
 
 
