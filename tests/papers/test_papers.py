@@ -1,5 +1,6 @@
 """Verdicts on published values, and claims of the papers."""
 
+import re
 import sys
 from collections import Counter
 from pathlib import Path
@@ -442,8 +443,11 @@ def test_the_documentation_is_that_of_the_published_tables_and_claims():
     counts = Counter(merged.unique(["paper", "table", "row", "column"]).select("paper", "table").iter_rows())
     covered = papers.read(papers.COVERAGE)
     assert {(row["paper"], row["table"]): int(row["published"]) for row in covered} == counts
-    opened = [row for row in papers.read(papers.OPEN) if "(here " not in row["row"]]  # the others are compared twice
-    assert len(opened) == sum(int(row["open"]) for row in covered)
+    # A cell that is compared with more than one log, or with other demands, is open if all comparisons are.
+    names = ("paper", "table", "row", "column")
+    often = {row for row, count in Counter(merged.select(names).iter_rows()).items() if count > 1}
+    opened = {tuple(re.sub(r" \(here .*", "", row[name]) for name in names) for row in papers.read(papers.OPEN)}
+    assert len(opened - often) <= sum(int(row["open"]) for row in covered) <= len(opened)
     assert all(row["tried"] for row in papers.read(papers.OPEN))
     assert {row["claim"] for row in papers.read(papers.CLAIMS)} == {claim["claim"] for claim in published_claims()}
 
