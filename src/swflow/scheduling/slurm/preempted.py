@@ -15,10 +15,11 @@ CANDIDATE = record("", "job part nodes worth usable")
 #: The times of `Preempting`, the delay from a preemption until nodes are free, and the time until which nodes are
 #: released. The ``level`` of the jobs that are searched; the number of candidates; the numbers of preempted jobs that
 #: leave their nodes, and that will be queued again. The candidates were ``listed`` at a time, for a class of jobs in a
-#: set of nodes and a version of the running jobs; the time is NaN if they must be listed anew. The number of this list,
-#: and of the one whose jobs are planned to be preempted, which are the first ``marked`` ones of `Preempted.planned`.
+#: set of nodes and a version of the running jobs, and are the same before another time; the first time is NaN if they
+#: must be listed anew. The number of this list, and of the one whose jobs are planned to be preempted, which are the
+#: first ``marked`` ones of `Preempted.planned`.
 PREEMPTING = record(
-    "exempt delay release_delay until listed_at",
+    "exempt delay release_delay until listed_at listed_until",
     "level top candidates leaving away listed kind nodes version number marked planned",
 )
 

@@ -57,7 +57,7 @@ def _find_candidates(state: SlurmState, kind: int, allowed: int, now: float) -> 
     if preempted.level[kind] == 0:
         return
     is_same = head.kind == kind and head.nodes == nodes and head.version == machine.head[0].version
-    if not is_same or head.listed_at != now:
+    if not is_same or not head.listed_at <= now < head.listed_until:
         _list_candidates(state, preempted.may[kind], machine.members[nodes], now)
         head.kind, head.nodes, head.version, head.listed_at = kind, nodes, machine.head[0].version, now
     head.candidates = head.listed
@@ -66,15 +66,18 @@ def _find_candidates(state: SlurmState, kind: int, allowed: int, now: float) -> 
 def _list_candidates(state: SlurmState, may: np.ndarray, members: np.ndarray, now: float) -> None:
     """List the running jobs of some classes that have nodes of a set, in the order in which they are preempted."""
     machine, preempted = state.machine, state.machine.preempted
-    found, size = preempted.candidates, 0
+    found, size, until = preempted.candidates, 0, np.inf
     for place in range(machine.head[0].running):
         job, part = machine.ends[place].job, machine.ends[place].part
         kind = preempted.kind[job]
         running = state.jobs[job]
-        is_exempt = math.floor(now) < math.floor(running.start) + preempted.head[0].exempt
+        exempt = math.floor(running.start) + preempted.head[0].exempt
         # The nodes of a job that has ended are released some time later.
         ended = running.start + running.run - preempted.head[0].release_delay
-        if not may[kind] or is_exempt or ended <= now or _overlap(machine, part, members) == 0:
+        if not may[kind] or ended <= now or _overlap(machine, part, members) == 0:
+            continue
+        until = min(until, exempt if math.floor(now) < exempt else ended)
+        if math.floor(now) < exempt:
             continue
         worth, count = preempted.worth[kind], _count(machine, part)
         here = size
@@ -84,7 +87,7 @@ def _list_candidates(state: SlurmState, may: np.ndarray, members: np.ndarray, no
         one = found[here]
         one.job, one.part, one.worth, one.nodes = job, part, worth, count
         size += 1
-    preempted.head[0].listed = size
+    preempted.head[0].listed, preempted.head[0].listed_until = size, until
     preempted.head[0].number += 1
 
 
