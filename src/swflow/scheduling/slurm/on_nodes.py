@@ -82,6 +82,10 @@ def _start_jobs(state: SlurmState, now: float) -> None:
         timetable.waits = 1
 
 
+def _is_closed(machine: NodeState, item: int) -> bool:
+    return bool(machine.search.closed[machine.partition[machine.allowed[item]]])
+
+
 def _may_fit(state: SlurmState, free: int) -> bool:
     """Return whether a job that the search of the queue finds next may start if there are some free processors."""
     return may_preempt(state) or root_of(state.queue).width <= free
@@ -141,6 +145,7 @@ def _plan_cycle(state: SlurmState, now: float) -> None:
     src/plugins/sched/backfill/backfill.c). Times are whole seconds.
     """
     options, parameters = state.options[0], state.own.parameters[0]
+    state.machine.search.closed[:] = False
     start_search(state)
     if not _may_fit(state, free_now(state)):
         return
@@ -368,5 +373,6 @@ def _bound_starts(state: SlurmState, kind: int, clock: float) -> bool:
 ON_NODES: dict[Any, Any] = NODES | {
     operations.start_jobs: _start_jobs,
     operations.plan_cycle: _plan_cycle,
+    operations.is_closed: _is_closed,
     operations.start_or_reserve: _start_or_reserve,
 }

@@ -39,6 +39,11 @@ def next_level(state: Any) -> bool:
 # -- nodes
 
 
+def is_closed(machine: Any, item: int) -> bool:
+    """Return whether a pass has closed the partition of a job, which then does not start."""
+    return False
+
+
 def would_start(state: Any, item: int, clock: float, until: float) -> tuple[float, int]:
     """
     Return when a job fits on the usable nodes as planned, and the processors it can use then.

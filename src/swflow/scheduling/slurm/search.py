@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from swflow.scheduling.slurm.operations import is_at_level, may_preempt, next_level, open_levels
+from swflow.scheduling.slurm.operations import is_at_level, is_closed, may_preempt, next_level, open_levels
 from swflow.scheduling.slurm.state import SlurmState
 from swflow.scheduling.state.accounts import at_limit
 from swflow.scheduling.state.heap import pop, push
@@ -72,9 +72,9 @@ def _next_sorted(state: SlurmState, now: float) -> int:
     """
     Return the next job of a queue that is kept sorted, -1 if there is none.
 
-    It is kept sorted if its formula is computed at multiples of a period only. Jobs with the same owners
-    and level are sorted apart from others, so that no job of owners that are at a limit of running jobs is looked at,
-    however many wait.
+    It is kept sorted if its formula is computed at multiples of a period only. Jobs with the same owners, level and
+    partition are sorted apart from others, so that no job of owners that are at a limit of running jobs, or of a
+    partition that a pass has closed, is looked at, however many wait.
     """
     search, usage, line = state.search[0], state.usage, state.line
     skips = state.options[0].limits and state.own.timetable[0].skips and not may_preempt(state)
@@ -89,6 +89,8 @@ def _next_sorted(state: SlurmState, now: float) -> int:
         search.lined_up = pop(line, search.lined_up)
         if skips and at_limit(usage, item, 0):
             continue  # and so are those after it
+        if state.own.timetable[0].skips and is_closed(state.machine, item):
+            continue
         search.lined_up = _line_up_next(state, state.own.alike_of[item], search.lined_up)
         return item
     return -1

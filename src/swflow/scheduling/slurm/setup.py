@@ -73,6 +73,8 @@ def _own(problem: Problem, machine: Machine, state: State, tests: int) -> Own:
     rows = state.usage.rows if len(state.usage.rows) else np.zeros((count, 1), np.int64)
     if problem.preempting is not None:
         rows = np.column_stack([rows, problem.preempting.level[problem.preempting.kind]])
+    if problem.nodes is not None:
+        rows = np.column_stack([rows, state.machine.partition[state.machine.allowed]])
     alike, alike_of = _alike(rows, is_sorted)
     return Own(
         parameters,
@@ -87,7 +89,7 @@ def _own(problem: Problem, machine: Machine, state: State, tests: int) -> Own:
 
 
 def _alike(rows: np.ndarray, is_sorted: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return empty lists of queued jobs with the same owners and level, and each job's list; none unless sorted."""
+    """Return empty lists of queued jobs with the same rows, and each job's list; none unless sorted."""
     found, lists, sizes = np.unique(rows if is_sorted else rows[:0], axis=0, return_inverse=True, return_counts=True)
     alike = np.zeros(len(found), ALIKE)
     alike["first"], alike["sorted_at"] = np.cumsum(sizes) - sizes, np.nan

@@ -20,8 +20,8 @@ PARAMETERS = record("interval window resolution epoch every batch_delay", "tests
 #: whether a job that it tested ``waits``.
 TIMETABLE = record("due last_pass cycle last_cycle", "tests skips settled at_once waits")
 
-#: A list of queued jobs with the same owners, sorted by keys of the time ``sorted_at`` (NaN: not sorted): where it
-#: begins in ``Own.sorted``, its jobs, and how many of these are ``left`` in a search.
+#: A list of queued jobs with the same owners, level and partition, sorted by keys of the time ``sorted_at`` (NaN: not
+#: sorted): where it begins in ``Own.sorted``, its jobs, and how many of these are ``left`` in a search.
 ALIKE = record("sorted_at", "first size left")
 
 
