@@ -453,7 +453,7 @@ def test_real_logs_from_fetch_to_report(tmp_path, traces):
     config = yaml.safe_load((ROOT / "config/archive.yaml").read_text())
     left_out = (  # long, or the same rules and steps as another study
         "alvio-allocations", "alvio-others", "conventional-load", "locality", "locality-arrivals", "locality-window",
-        "moldable-printed", "moldable-schedulers", "scaling-per-event",
+        "moldable-printed", "moldable-schedulers", "scaling-one-per-event", "scaling-per-event",
     )  # fmt: skip
     config["studies"] = {name: study for name, study in config["studies"].items() if name not in left_out}
     for study in config["studies"].values():
