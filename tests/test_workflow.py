@@ -351,6 +351,19 @@ def test_a_missing_database_is_rebuilt(edited):
     assert edited.sql("SELECT count(*) FROM runs") == [(10,)]
 
 
+def test_deleted_pages_of_the_report_are_written_again(edited):
+    report = edited.folder / "results/report"
+    pages = {path.relative_to(report): path.read_bytes() for path in report.rglob("*") if path.is_file()}
+    for name in ("studies", "logs", "assets"):
+        shutil.rmtree(report / name)
+    (report / "tables.html").unlink()
+    edited.run()
+    changing = {Path("changes.html")}  # says since when nothing changed
+    assert {path.relative_to(report) for path in report.rglob("*") if path.is_file()} == {*pages}
+    assert all((report / name).read_bytes() == text for name, text in pages.items() if name not in changing)
+    assert "Nothing to be done" in edited.run()
+
+
 def test_a_failed_simulation_is_made_up_for(edited):
     """The recorded parameters of a failed job must not hide that its runs are missing."""
     policy = edited.folder / "broken.py"

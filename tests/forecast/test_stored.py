@@ -3,6 +3,7 @@
 import os
 import pickle
 import threading
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -67,7 +68,15 @@ def test_values_of_all_kinds_are_restored():
                   np.array([1, "u", 3], object), rows, 9.0)  # fmt: skip
     shifts = {"": (0.0, float("inf")), "gpu/1/0": (-0.5, 0.25)}
     whole = Forecaster("log", 1e9, None, shifts, np.array([1.0, 2.0]), 3, 4, waiting=cases, users={"ü\ud800": 1})
+    whole.common = {
+        1: [1.0, "a", None], (1, 60.0): [[1.0, float("inf")], [True]], "mixed": [(1, 2), [3]], "deep": [[[1], 2]],
+        "tuples": [(1, "a"), 2, ()], "numbers": [np.float64(0.5), np.int64(3)], "empty": [], "counted": Counter(a=2),
+    }  # fmt: skip
     found = from_bytes(to_bytes(whole))
+    assert found.common == whole.common
+    assert [type(one) for one in found.common["mixed"]] == [tuple, list]
+    assert [type(one) for one in found.common["tuples"]] == [tuple, int, tuple]
+    assert type(found.common["counted"]) is Counter
     assert (found.name, found.now, found.shifts, found.users) == (whole.name, whole.now, shifts, whole.users)
     for name in ("values", "asked", "wait", "partition", "user", "job"):
         np.testing.assert_array_equal(getattr(found.waiting, name), getattr(cases, name))
