@@ -2,14 +2,16 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from helpers.cli import call
-from helpers.forecasts import NOW, SECOND, known_forecaster, log_of
+from helpers.forecasts import NOW, SECOND, known_forecaster, log_of, workload
 from swflow.errors import SwflowError
-from swflow.forecast.forecaster import Forecaster
+from swflow.forecast.forecaster import Forecaster, cases_of
 from swflow.forecast.queue_state import queue_of
 from swflow.forecast.queued import Queue, Queued
 from swflow.log.swf import write_swf
@@ -120,9 +122,50 @@ def test_a_queue_much_later_than_the_log_is_refused(known, days, refused):
             known.set_queue(old, "q.json")
 
 
-def test_queues_that_do_not_fit_the_machine_are_refused(known):
+def test_a_running_job_that_does_not_fit_the_machine_is_refused(known):
     with pytest.raises(SwflowError, match=r"q.json: job 7: 65 processors; expected at most the 64"):
-        known.set_queue(Queue([job("7", processors=65)]), "q.json")
+        known.set_queue(Queue([job("7", processors=65, start=NOW - 60)]), "q.json")
+
+
+def test_a_size_beyond_that_of_the_partition_or_machine_has_no_forecast():
+    header = {"UnixStartTime": [str(SECOND)], "MaxProcs": ["64"], "Partition": ["1 batch", "2 gpu"],
+              "PartitionProcs": ["1 48"]}  # fmt: skip
+    jobs = log_of().with_columns(processors=1, allocated_processors=1, requested_processors=1, wait_time=0.0)
+    known = replace(known_forecaster(), common=cases_of(replace(workload(jobs), header=header))[1]["common"])
+    assert known.common["partition_sizes"][1] == 48  # stated
+    gpu = known.common["partition_sizes"][2]
+    assert 1 < gpu < 48  # the most in use at once
+    sizes = {"1": ("batch", 48), "2": ("batch", 49), "3": ("batch", 65), "4": ("gpu", gpu), "5": ("gpu", gpu + 1)}
+    found = forecasts(known, *(job(name, partition=one, processors=size) for name, (one, size) in sizes.items()))
+    assert [name for name, one in found.items() if math.isnan(one.median)] == ["2", "3", "5"]
+    assert found["2"].condition == "49 processors beyond the 48 of partition batch: no forecast"
+    assert found["5"].condition == f"{gpu + 1} processors beyond the {gpu} of partition gpu: no forecast"
+    with pytest.raises(SwflowError, match=f"--processors: {gpu + 1}; expected at most the {gpu} of partition gpu"):
+        known.describe(gpu + 1, 3600.0, "gpu", None)
+    assert known.describe(gpu, 3600.0, "gpu", None).processors == gpu
+
+
+def test_a_size_of_the_future_is_not_known():
+    """A guess in the header is that of the whole log, so it says nothing at an earlier moment."""
+    jobs = log_of().with_columns(processors=1, allocated_processors=1, requested_processors=1, wait_time=0.0)
+    header = {"UnixStartTime": [str(SECOND)], "MaxProcs": ["64"], "PartitionProcs": ["1 60 (guessed: peak use)"]}
+    early = cases_of(replace(workload(jobs), header=header), 2 * WEEK)[1]["common"]["partition_sizes"]
+    assert early[1] < 60
+
+
+def test_a_start_after_another_job_has_no_chance_by_a_time_of_the_clock(known):
+    known = replace(known, chances=Same())
+    found = forecasts(known, job("1"), job("2", reason="Dependency", dependency="afterok:9"))
+    assert not any(math.isnan(one) for one in found["1"].chances)
+    unknown = [time.name for time, one in zip(known.times, found["2"].chances, strict=True) if math.isnan(one)]
+    assert unknown == ["by_morning"]
+
+
+class Same:
+    """Chances that are the same for all jobs."""
+
+    def __call__(self, ends, waits, within) -> np.ndarray:
+        return np.full(within.shape, 0.5)
 
 
 def test_an_empty_queue_has_no_forecasts(known, tmp_path):

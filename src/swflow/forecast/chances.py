@@ -13,6 +13,9 @@ from swflow.forecast.queue_state import local
 from swflow.jobs.header import Header
 from swflow.phrases import chance_in_words
 
+#: The name of the only time of a clock.
+BY_MORNING = "by_morning"
+
 #: The past forecasts from which a chance is computed, and the fewest for it.
 NEIGHBORS, FEWEST = 200, 30
 
@@ -52,7 +55,7 @@ def times(now: float, header: Mapping[str, list[str]] | None) -> list[Within]:
         morning = Header.of(header).seconds_since_start(datetime.combine(next_day, time(9))) - now
     return [
         Within("at_once", "at once", AT_ONCE), Within("within_1h", "within 1 h", 3600.0),
-        Within("within_4h", "within 4 h", 4 * 3600.0), Within("by_morning", "by tomorrow 09:00", float(morning)),
+        Within("within_4h", "within 4 h", 4 * 3600.0), Within(BY_MORNING, "by tomorrow 09:00", float(morning)),
         Within("within_24h", "within 24 h", 86400.0),
     ]  # fmt: skip
 

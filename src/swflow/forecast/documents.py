@@ -83,7 +83,8 @@ def _metrics(forecaster: Forecaster, forecasts: Sequence[Forecast]) -> Iterator[
         for labels, one in named
         for level, value in (("0.05", one.low), ("0.5", one.median), ("0.95", one.high))
     ]
-    yield from _metric("start_seconds", "Seconds from the moment until the start of a job.", ends)
+    about = "Seconds from the moment, or from that of its condition, until the start of a job."
+    yield from _metric("start_seconds", about, ends)
     chances = [
         ({**labels, "within": time.name}, chance)
         for labels, one in named

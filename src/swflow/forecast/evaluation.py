@@ -162,8 +162,8 @@ def last_weeks(cases: Cases, weeks: float, name: str) -> tuple[float, float]:
     before = (begin - cases.asked[0]) / WEEK if cases.asked.size else 0.0
     if before < WARM_UP + 1:
         raise SwflowError(
-            f"{name}: {max(before, 0):.1f} weeks before the {weeks:g} that are evaluated; expected at least "
-            f"{WARM_UP + 1}; reduce --weeks"
+            f"{name}: {math.floor(10 * max(before, 0)) / 10} weeks before the {weeks:g} that are evaluated; expected "
+            f"at least {WARM_UP + 1}; reduce --weeks"
         )
     return begin, end
 

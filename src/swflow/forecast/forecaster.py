@@ -12,15 +12,25 @@ import polars as pl
 
 from swflow.errors import SwflowError, suggest
 from swflow.forecast.cases import Cases
-from swflow.forecast.chances import Chances, Within, chances_of, times
+from swflow.forecast.chances import BY_MORNING, Chances, Within, chances_of, times
 from swflow.forecast.evaluation import BEST, PAST, SIMULATION, better, by_methods
 from swflow.forecast.model import Quantiles, calibrated, groups_of
 from swflow.forecast.polls import is_polls, read_polls
-from swflow.forecast.queue_state import NO_QUEUE, Entry, longest_limit, partition_names, queue_of, queue_state
+from swflow.forecast.queue_state import (
+    NO_QUEUE,
+    Entry,
+    longest_limit,
+    most_processors,
+    partition_names,
+    queue_of,
+    queue_state,
+)
 from swflow.forecast.queued import Queued
-from swflow.forecast.record import QUEUES, Record, Request, record_of
+from swflow.forecast.record import QUEUES, Record, Request, peak, record_of
 from swflow.forecast.sweep import Sweep, labels_of, polled, replay
+from swflow.jobs.header import Header
 from swflow.jobs.table import Workload
+from swflow.log.site import stated_sizes
 from swflow.phrases import span
 from swflow.values import DAY, WEEK
 
@@ -138,6 +148,12 @@ class Forecaster:
         if queue == NO_QUEUE:
             advice = suggest(str(partition), partition_names(self))
             raise SwflowError(f"--partition: {partition!r}; expected a partition or queue of {self.name}{advice}")
+        most = most_processors(self, queue)
+        if processors > most:
+            raise SwflowError(
+                f"--processors: {processors:,}; expected at most the {most:,} of partition {self.labels[queue]} in "
+                f"{self.name}; another partition: --partition; a larger one: import with --partition NAME=PROCESSORS"
+            )
         longest = longest_limit(self, queue)
         if limit > longest:
             named = "" if partition is None else f" of partition {partition}"
@@ -232,6 +248,9 @@ class Forecaster:
         delay = np.array([one.delay for one in jobs])
         ends = self.calibrated(raw, partition, size, waited)
         chances = self._chances(ends, waited > 0, delay)
+        # What is counted from the end of another job has no chance of a start by a time of the clock.
+        counted = np.array([not one.competes and one.delay == 0 for one in jobs], np.bool_)
+        chances[np.ix_(counted, np.array([one.name == BY_MORNING for one in self.times]))] = np.nan
         found = 10**ends
         found[found <= 1.0] = 0.0
         found += delay[:, None]
@@ -310,8 +329,8 @@ def require_weeks(cases: Cases, now: float, name: str) -> None:
     weeks = (now - before[0]) / WEEK if before.size else 0.0
     if weeks < FEWEST_WEEKS:
         raise SwflowError(
-            f"{name}: {weeks:.1f} weeks before the forecast; expected at least {FEWEST_WEEKS}: {CALIBRATED} calibrate "
-            "what is learned from those before; import a longer log"
+            f"{name}: {math.floor(10 * weeks) / 10} weeks before the forecast; expected at least {FEWEST_WEEKS}: "
+            f"{CALIBRATED} calibrate what is learned from those before; import a longer log"
         )
 
 
@@ -385,6 +404,18 @@ def _queue_names(workload: Workload) -> dict[int, tuple[str, str]]:
     }
 
 
+def _partition_sizes(record: Record, header: Header) -> dict[int, int]:
+    """Return the processors of each partition: those that the header states, or those in use at once before."""
+    stated = {number: size for number, (size, is_guessed) in stated_sizes(header).items() if not is_guessed}
+    partition = np.array([one.queue // QUEUES - 1 for one in record.requests], np.int64)
+    sizes = {}
+    for number in np.unique(partition[partition >= 0]).tolist():
+        rows = np.flatnonzero((partition == number) & np.isfinite(record.start)).tolist()
+        used = peak([record.requests[row] for row in rows], record.start[rows], record.end[rows])
+        sizes[number] = max(stated.get(number, 0), used)
+    return sizes
+
+
 def _common(workload: Workload, record: Record, sweep: Sweep) -> dict[str, Any]:
     """Return what the jobs of a log have in common: the clock of the site, and how many request what."""
     header, requests = workload.header, record.requests
@@ -401,5 +432,6 @@ def _common(workload: Workload, record: Record, sweep: Sweep) -> dict[str, Any]:
         "sizes": Counter(one.processors for one in requests),
         "limits": Counter(one.limit for one in requests if one.limit > 0),
         "longest": longest,
+        "partition_sizes": _partition_sizes(record, header),
         "ids": {job: int(record.ids[job]) for job in sweep.waiting},
     }

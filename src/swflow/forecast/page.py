@@ -11,7 +11,7 @@ from typing import Any
 from swflow.errors import SwflowError
 from swflow.files.atomic import write_text
 from swflow.forecast.forecaster import Forecast, Forecaster
-from swflow.forecast.queue_state import longest_limit
+from swflow.forecast.queue_state import longest_limit, most_processors
 from swflow.forecast.record import Request
 from swflow.forecast.words import as_of, coverage
 from swflow.phrases import span
@@ -61,9 +61,9 @@ def _content(forecaster: Forecaster, moment: str | None) -> dict[str, Any]:
     queues = [queue for queue, _ in common["queues"].most_common(_PARTITIONS)]
     found: list[list[Any] | None] = []
     for queue in queues:
-        longest = longest_limit(forecaster, queue)
+        longest, most = longest_limit(forecaster, queue), most_processors(forecaster, queue)
         jobs = [(size, limit) for size in sizes for limit in limits]
-        possible = [limit <= longest for _, limit in jobs]
+        possible = [limit <= longest and size <= most for size, limit in jobs]
         requests = [
             Request.of(size, limit, -1, queue, -1)
             for (size, limit), one in zip(jobs, possible, strict=True) if one

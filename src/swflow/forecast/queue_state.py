@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 from swflow.errors import SwflowError, suggest
 from swflow.forecast.queued import TOLERANCE, Blocked, Queued
-from swflow.forecast.record import Request
+from swflow.forecast.record import QUEUES, Request
 from swflow.forecast.sweep import Sweep
 from swflow.jobs.header import Header
 from swflow.phrases import span
@@ -73,13 +73,13 @@ def queue_state(known: Known, jobs: Sequence[Queued], where: str) -> QueueState:
 
     The moment is the one that the file states, otherwise the latest submission or start, but not before that of the
     log. Raise `SwflowError` if the log cannot forecast the queue: it is a table of polls, ended more than two days
-    before the queue, has a smaller machine or other partitions.
+    before the queue, has a machine that is smaller than a running job, or other partitions.
     """
     header = known.common.get("header")
     if known.sweep is None or header is None:
         raise SwflowError(f"{where}: {known.name} is a table of polls; expected a log of the site (swf, sacct)")
     for job in jobs:
-        if job.processors > known.sweep.processors:
+        if job.start is not None and job.processors > known.sweep.processors:
             raise SwflowError(
                 f"{where}: job {job.job}: {job.processors:,} processors; expected at most the "
                 f"{known.sweep.processors:,} of the machine; a larger machine: --machine-processors"
@@ -129,12 +129,22 @@ def _entry(known: Known, job: Queued, now: float, header: Any) -> Entry:
     if start is not None:
         return entry
     condition, delay, competes = _condition(job, now, header)
-    longest = longest_limit(known, queue)
-    if math.isfinite(delay) and job.limit > longest:
-        named = f" of partition {job.partition}" if job.partition else ""
-        condition = f"limit of {span(job.limit)} beyond {span(longest)}, the longest{named} in the log: no forecast"
-        delay, competes = math.nan, False
+    impossible = _impossible(known, job, queue) if math.isfinite(delay) else ""
+    if impossible:
+        condition, delay, competes = f"{impossible}: no forecast", math.nan, False
     return entry._replace(condition=condition, delay=delay, competes=competes)
+
+
+def _impossible(known: Known, job: Queued, queue: int) -> str:
+    """Return why a job can never start; empty if it can."""
+    named = f" of partition {job.partition}" if job.partition else ""
+    longest, most = longest_limit(known, queue), most_processors(known, queue)
+    if job.limit > longest:
+        return f"limit of {span(job.limit)} beyond {span(longest)}, the longest{named} in the log"
+    if job.processors > most:
+        owner = named if known.sweep is not None and most < known.sweep.processors else " of the machine"
+        return f"{job.processors:,} processors beyond the {most:,}{owner}"
+    return ""
 
 
 def _condition(job: Queued, now: float, header: Any) -> tuple[str, float, bool]:
@@ -193,6 +203,13 @@ def longest_limit(known: Known, queue: int) -> float:
     longest, names = known.common.get("longest", {}), known.common.get("names", {})
     same = [one for one in known.labels if names.get(one, (one,))[0] == names.get(queue, (queue,))[0]]
     return max((longest[one] for one in same if one in longest), default=math.inf)
+
+
+def most_processors(known: Known, queue: int) -> int:
+    """Return the processors of a partition, or of the machine if the log names no partitions."""
+    assert known.sweep is not None
+    sizes: Mapping[int, int] = known.common.get("partition_sizes", {})
+    return min(sizes.get(queue // QUEUES - 1, known.sweep.processors), known.sweep.processors)
 
 
 def _log_seconds(moment: Any, header: Any) -> float:

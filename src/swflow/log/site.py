@@ -89,7 +89,7 @@ def partitions_of(jobs: pl.DataFrame, header: Header, sizes: Mapping[str, int] |
     table = _known(jobs)
     present = table["partition_id"].drop_nulls().unique().sort().to_list()
     name_of = {number: names.get(number, str(number)) for number in present}
-    stated = _stated(header) | _numbered(sizes or {}, name_of)
+    stated = stated_sizes(header) | _numbered(sizes or {}, name_of)
     if table["wait_time"].null_count() == table.height and any(stated.get(number, (0, True))[1] for number in present):
         return []
     found = []
@@ -204,8 +204,8 @@ def _known(jobs: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _stated(header: Mapping[str, list[str]]) -> dict[int, tuple[int, bool]]:
-    """Return the sizes in a header, and whether they are guessed."""
+def stated_sizes(header: Mapping[str, list[str]]) -> dict[int, tuple[int, bool]]:
+    """Return the sizes of partitions, by number, in a header, and whether they are guessed."""
     lines = (re.match(r"\s*([0-9]+)\s+([0-9]+)(.*)", line) for line in header.get(SIZES, ()))
     return {int(found[1]): (int(found[2]), GUESSED in found[3]) for found in lines if found}
 
