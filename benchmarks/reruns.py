@@ -127,10 +127,15 @@ def edits(project: Project) -> dict[str, Callable[[], None]]:
         del config["schedulers"][name]
         for group in project.groups():
             group["schedulers"] = [one for one in group["schedulers"] if one != name]
-        for study in config["studies"].values():
-            study.pop("figures", None)
-            for part in ("runs", "whatif", "sweeps"):
-                study[part] = [group for group in study.get(part, ()) if group["schedulers"]]
+        parts = ("runs", "whatif", "sweeps")
+        for title, study in [*config["studies"].items()]:
+            for one in ("figures", *(key for key in ("baseline", "contrast") if study.get(key) == name)):
+                study.pop(one, None)
+            for part in parts:
+                kept = [group for group in study.pop(part, ()) if group["schedulers"]]
+                study |= {part: kept} if kept else {}
+            if not {*parts} & {*study}:
+                del config["studies"][title]
 
     def rename() -> None:
         config["schedulers"] = {"renamed" if one == name else one: of for one, of in config["schedulers"].items()}
