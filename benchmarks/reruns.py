@@ -127,14 +127,13 @@ def edits(project: Project) -> dict[str, Callable[[], None]]:
         del config["schedulers"][name]
         for group in project.groups():
             group["schedulers"] = [one for one in group["schedulers"] if one != name]
-        parts = ("runs", "whatif", "sweeps")
         for title, study in [*config["studies"].items()]:
             for one in ("figures", *(key for key in ("baseline", "contrast") if study.get(key) == name)):
                 study.pop(one, None)
-            for part in parts:
+            for part in ("runs", "whatif", "sweeps"):
                 kept = [group for group in study.pop(part, ()) if group["schedulers"]]
                 study |= {part: kept} if kept else {}
-            if not {*parts} & {*study}:
+            if "runs" not in study:
                 del config["studies"][title]
 
     def rename() -> None:

@@ -6,6 +6,7 @@ Each case must give equal results or a one-line error.
     python tests/fuzz.py --minutes 20 --seed 1
     python tests/fuzz.py --seed 1 --case 1234
     python tests/fuzz.py --kinds ordinary --cases 100000 --coverage counts.json
+    python tests/fuzz.py --kinds slurm --cases 50000
 
 With ``--coverage``, it prints the number of cases that used each value of an option, alone and with each of another
 option, and adds the counts to those of earlier calls in the file. `cases.py` draws ordinary cases.
@@ -36,6 +37,7 @@ from typing import Any
 
 import polars as pl
 
+import slurm_queues
 from cases import ALL, Case, Coverage, differences, draw
 from swflow.errors import SwflowError
 from swflow.files.tables import read_workload, write_workload
@@ -70,6 +72,13 @@ def ordinary(
     except Exception as error:
         raise AssertionError(f"{case}: {error}") from error
     return (FAILURE, f"{wrong} in {case}") if wrong else (EQUAL, json.dumps(case.chosen))
+
+
+def slurm(rng: random.Random) -> tuple[str, str]:
+    """Simulate a long queue on nodes under Slurm's schedulers."""
+    case = slurm_queues.any_queue(rng)
+    wrong = differences(case, simulate(case.workload(), Scheduler(**case.options)))
+    return (FAILURE, f"{wrong} in {case}") if wrong else (EQUAL, "")
 
 
 def plain(rng: random.Random) -> Case:
@@ -246,6 +255,7 @@ def plain_line(line: str) -> list[float] | None:
 
 KINDS: dict[str, Callable[[random.Random], tuple[str, str]]] = {
     "ordinary": ordinary,
+    "slurm": slurm,
     "table": hostile_table,
     "options": hostile_options,
     "log": hostile_log,
@@ -260,7 +270,7 @@ def run_case(seed: int, number: int, kinds: list[str]) -> tuple[str, str, str]:
         return kind, *KINDS[kind](rng)
     except SwflowError as error:
         text = str(error)
-        if kind == "ordinary":
+        if kind in ("ordinary", "slurm"):
             return kind, FAILURE, f"refused: {text}"
         if "\n" in text or len(text) > 2000:
             return kind, FAILURE, f"not one line: {text!r}"
@@ -276,7 +286,7 @@ def work(seed: int, kinds: list[str]) -> None:
     """Run the cases numbered on standard input, and print the verdicts; compile the kernels first."""
     warnings.simplefilter("ignore")
     for number in range(60):
-        run_case(-1, number, ["ordinary"])
+        run_case(-1, number, kinds)
     print(json.dumps(["", "ready", ""]), flush=True)
     for line in sys.stdin:
         print(json.dumps(run_case(seed, int(line), kinds)), flush=True)

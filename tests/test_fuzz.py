@@ -157,14 +157,14 @@ OFTEN: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("cases", [FEW, pytest.param(range(FEW.stop, 3 * CASES), marks=pytest.mark.slow)])
-@pytest.mark.parametrize("kind", ["ordinary", "table", "options", "log"])
+@pytest.mark.parametrize("kind", ["ordinary", "slurm", "table", "options", "log"])
 def test_random_cases_are_equal_or_errors(kind: str, cases: range):
     verdicts = set()
     for number in cases:
         _, verdict, text = fuzz.run_case(1, number, [kind])
         assert verdict != fuzz.FAILURE, (number, text)
         verdicts.add(verdict)
-    assert cases == FEW or len(verdicts) == (1 if kind in ("ordinary", "table") else 2)
+    assert cases == FEW or len(verdicts) == (1 if kind in ("ordinary", "slurm", "table") else 2)
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
