@@ -24,17 +24,15 @@ import json
 import os
 import random
 import re
-import select
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import yaml
 
@@ -46,128 +44,9 @@ from swflow.studies.figure_options import FOREST
 from swflow.studies.plan import plan_studies, planned_replicates
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "tests"))
 
-# -- processes: forks of one that has imported everything
-
-_CLIENT = """#!{python} -ISs
-import json, os, socket, sys
-with socket.socket(socket.AF_UNIX) as server:
-    server.connect({address!r})
-    socket.send_fds(server, [b"x"], [1, 2])
-    server.sendall(json.dumps([{program!r}, sys.argv[1:], os.getcwd(), dict(os.environ)]).encode() + b"\\n")
-    sys.exit(int(server.recv(8) or 1))
-"""
-
-
-class Server:
-    """A process that runs the commands ``swflow`` and ``snakemake`` of ``folder`` in forks of itself."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.address = str(folder / "socket")
-        for program in ("swflow", "snakemake"):
-            file = folder / program
-            file.write_text(_CLIENT.format(python=sys.executable, address=self.address, program=program))
-            file.chmod(0o755)
-        self.listener = socket.socket(socket.AF_UNIX)
-        self.listener.bind(self.address)
-        self.listener.listen(64)
-        self.pid = os.fork()
-        if self.pid == 0:
-            self._serve()
-
-    def close(self) -> None:
-        """End the process."""
-        os.kill(self.pid, signal.SIGKILL)
-        os.waitpid(self.pid, 0)
-
-    def start(self, folder: Path, *words: str) -> subprocess.Popen[str]:
-        """Start a command in a folder and in a session of its own."""
-        environment = os.environ | {"PATH": f"{self.folder}{os.pathsep}{os.environ['PATH']}"}
-        return subprocess.Popen(
-            [str(self.folder / words[0]), *words[1:]], cwd=folder, env=environment, text=True, start_new_session=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
-
-    def _serve(self) -> NoReturn:
-        import duckdb  # noqa: F401
-        import scipy.stats  # noqa: F401
-        import snakemake.cli  # noqa: F401
-        import vl_convert  # noqa: F401
-
-        from swflow.files.fingerprint import fingerprint
-
-        fingerprint("load")
-        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-        while True:
-            connection, _ = self.listener.accept()
-            if os.fork() == 0:
-                self.listener.close()
-                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-                _handle(connection)
-            connection.close()
-
-
-def _handle(connection: socket.socket) -> NoReturn:
-    """Run one command in a fork; kill it if its client ends first."""
-    _, outputs, _, _ = socket.recv_fds(connection, 1, 2)
-    content = b""
-    while not content.endswith(b"\n"):
-        content += connection.recv(1 << 20)
-    program, arguments, folder, environment = json.loads(content)
-    pid = os.fork()
-    if pid == 0:
-        _run(program, arguments, folder, environment, outputs, connection)
-    for output in outputs:
-        os.close(output)
-    ended = os.pidfd_open(pid)
-    ready, _, _ = select.select([ended, connection], [], [])
-    if ended not in ready:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(pid, signal.SIGKILL)
-    _, status = os.waitpid(pid, 0)
-    with contextlib.suppress(OSError):
-        connection.sendall(str(os.waitstatus_to_exitcode(status) % 256).encode())
-    os._exit(0)
-
-
-def _run(program: str, arguments: list[str], folder: str, environment: dict[str, str], outputs: list[int],
-         connection: socket.socket) -> NoReturn:  # fmt: skip
-    """Run a command in this process, and end it."""
-    status = 1
-    try:
-        connection.close()
-        os.setsid()
-        for target, output in enumerate(outputs, 1):
-            os.dup2(output, target)
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        os.chdir(folder)
-        kernels = {name: value for name, value in os.environ.items() if name == "NUMBA_CACHE_DIR"}  # set on import
-        os.environ.clear()
-        os.environ.update(kernels | environment)
-        sys.path.insert(0, "")
-        sys.argv = [program, *arguments]
-        if program == "snakemake":
-            from snakemake.cli import main
-
-            main(arguments)
-        else:
-            from swflow.cli import main as command
-
-            command(arguments)
-        status = 0
-    except SystemExit as end:
-        status = end.code if isinstance(end.code, int) else int(end.code is not None)
-    except BaseException:
-        import traceback
-
-        traceback.print_exc()
-    finally:
-        with contextlib.suppress(Exception):
-            sys.stdout.flush()
-            sys.stderr.flush()
-        os._exit(status)
-
+from helpers.forked import Server  # noqa: E402
 
 # -- configs
 
@@ -921,15 +800,11 @@ def main() -> None:
     parser.add_argument("--stop", action="store_true", help="end a case at the first difference, and print its config")
     options = parser.parse_args()
     began, total, failed = time.monotonic(), 0, 0
-    with tempfile.TemporaryDirectory() as temporary:
-        server = Server(Path(temporary))
-        try:
-            last = options.first + options.cases
-            for number in [options.case] if options.case is not None else range(options.first, last):
-                edits, failures = run_case(number, options, server, options.keep or Path(temporary) / "case")
-                total, failed = total + edits, failed + failures
-        finally:
-            server.close()
+    with tempfile.TemporaryDirectory() as temporary, Server() as server:
+        last = options.first + options.cases
+        for number in [options.case] if options.case is not None else range(options.first, last):
+            edits, failures = run_case(number, options, server, options.keep or Path(temporary) / "case")
+            total, failed = total + edits, failed + failures
     elapsed = time.monotonic() - began
     print(f"{total} edits, {failed} differences, {elapsed / max(1, total):.1f} s per edit")
     sys.exit(bool(failed))

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from helpers.cli import HEADER, LINES
+from helpers.forked import Server
 from swflow.cli.terminal import Watch
 
 # Importing readline, as pytest does, sets this variable for child processes; their tables would get its width.
@@ -113,6 +114,13 @@ def _built(place: str, tmp_path_factory) -> Path:
         patch.delenv("SWFLOW_INTERPRET", raising=False)  # it simulates months
         PLACES[place](folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def server() -> Generator[Server, None, None]:
+    """Provide the process that runs commands in forks of itself."""
+    with Server() as server:
+        yield server
 
 
 @pytest.fixture

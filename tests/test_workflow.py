@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from helpers.forked import Server
 from swflow.files.query import query
 
 ROOT = Path(__file__).parents[1]
@@ -21,8 +22,8 @@ pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 class Project:
     """A copy of the workflow with a config."""
 
-    def __init__(self, folder: Path, config: dict) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, config: dict, server: Server) -> None:
+        self.folder, self.server = folder, server
         for name in ("config", "workflow"):
             shutil.copytree(ROOT / name, folder / name)
         shutil.copy(ROOT / "Snakefile", folder)
@@ -34,19 +35,12 @@ class Project:
         """Write the config."""
         (self.folder / "config/config.yaml").write_text(yaml.safe_dump(self.config))
 
-    def command(self, *arguments: str) -> list[str]:
-        """Return the command line of Snakemake."""
-        return [sys.executable, "-m", "snakemake", "--cores", "2", *arguments]
-
     def run(self, *arguments: str, fails: bool = False) -> str:
         """Run Snakemake, and return its output."""
-        environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-        done = subprocess.run(
-            self.command(*arguments), cwd=self.folder, text=True, env=environment,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
-        assert (done.returncode != 0) == fails, done.stdout
-        return done.stdout
+        child = self.server.start(self.folder, "snakemake", "--cores", "2", *arguments)
+        said = child.communicate()[0]
+        assert (child.returncode != 0) == fails, said
+        return said
 
     def planned(self) -> list[str]:
         """Return the jobs that a dry run lists, without the one that only names the results."""
@@ -101,9 +95,9 @@ CONFIG = {
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory):
+def project(tmp_path_factory, server):
     """Run a small project once; each test that edits it restores it."""
-    project = Project(tmp_path_factory.mktemp("project"), yaml.safe_load(yaml.safe_dump(CONFIG)))
+    project = Project(tmp_path_factory.mktemp("project"), yaml.safe_load(yaml.safe_dump(CONFIG)), server)
     toys = {name: {"generate": "lublin", "processors": 32, "jobs": 400} for name in ("toy-a", "toy-b")}
     toys["gone"] = {"url": f"file://{project.folder}/gone.swf.gz", "processors": 32}  # cannot be fetched
     (project.folder / "config/toys.yaml").write_text(yaml.safe_dump(toys))
@@ -395,8 +389,8 @@ def test_a_killed_load_is_completed_by_the_next_call(edited):
     edited.write()
     environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     child = subprocess.Popen(
-        edited.command(), cwd=edited.folder, env=environment, stdout=subprocess.PIPE, text=True,
-        stderr=subprocess.STDOUT, start_new_session=True,
+        [sys.executable, "-m", "snakemake", "--cores", "2"], cwd=edited.folder, env=environment, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
     )  # fmt: skip
     for line in child.stdout:
         if "load results/swflow.duckdb" in line:
@@ -462,7 +456,7 @@ def test_a_wrong_config_is_one_line(project, arguments, words):
 
 
 @pytest.mark.archive
-def test_real_logs_from_fetch_to_report(tmp_path, traces):
+def test_real_logs_from_fetch_to_report(tmp_path, traces, server):
     config = yaml.safe_load((ROOT / "config/archive.yaml").read_text())
     left_out = (  # long, or the same rules and steps as another study
         "alvio-allocations", "alvio-others", "conventional-load", "locality", "locality-arrivals", "locality-window",
@@ -477,7 +471,7 @@ def test_real_logs_from_fetch_to_report(tmp_path, traces):
             name: "0:100:50" if name == "d" else "0:10:5" for name in ("d", "excess") if ":" in str(sweep.get(name))
         }
         sweep["seeds"] = 2
-    project = Project(tmp_path / "archive", config)
+    project = Project(tmp_path / "archive", config, server)
     project.run("--config", f"mirror={traces}", "logs=[KTH-SP2,NASA-iPSC]")
     area, awwt, awrt = project.sql("SELECT squashed_area, awwt, awrt FROM metrics WHERE run = 'KTH-SP2/easy'")[0]
     assert area == 2_016_591_520
@@ -495,7 +489,7 @@ def test_real_logs_from_fetch_to_report(tmp_path, traces):
     assert "Largest effect: estimates below run times for" in page
 
 
-def test_local_logs_in_the_config(tmp_path):
+def test_local_logs_in_the_config(tmp_path, server):
     """The config names an imported log and a text log; no other file of the project changes."""
     runs = [{"workloads": ["{log}"], "schedulers": ["easy", "log"]}]
     config = {
@@ -512,7 +506,7 @@ def test_local_logs_in_the_config(tmp_path):
             },
         },
     }
-    project = Project(tmp_path / "own", config)
+    project = Project(tmp_path / "own", config, server)
     header = "JobID|User|State|Submit|Start|End|AllocCPUS|Timelimit|ReqMem"
     times = "2024-01-08T08:00:00|2024-01-08T08:10:00|2024-01-08T09:10:00"
     lines = [f"{job}|{user}|COMPLETED|{times}|8|02:00:00|512Mc" for job, user in ((1, "ada"), (2, "bob"))]
@@ -543,7 +537,7 @@ def test_local_logs_in_the_config(tmp_path):
     assert "Nothing to be done" in project.run("results/swflow.json")
 
 
-def test_a_policy_added_by_one_line_is_ranked(tmp_path):
+def test_a_policy_added_by_one_line_is_ranked(tmp_path, server):
     """A leaderboard of a synthetic log: bounds, ranks, and a further scheduler in a config of its own."""
     study = {
         "logs": ["toy"],
@@ -553,7 +547,7 @@ def test_a_policy_added_by_one_line_is_ranked(tmp_path):
     }
     schedulers = {"fcfs": {"backfill": "none"}, "easy": {"backfill": "easy"}}
     config = {"catalogue": ["config/toys.yaml"], "schedulers": schedulers, "studies": {"leaderboard": study}}
-    project = Project(tmp_path / "ranked", config)
+    project = Project(tmp_path / "ranked", config, server)
     (project.folder / "config/toys.yaml").write_text("toy: {generate: lublin, processors: 32, jobs: 400}\n")
     project.run()
     ranked = "SELECT scheduler FROM leaderboard ORDER BY rank"
