@@ -84,6 +84,8 @@ def rates(log: str, options: argparse.Namespace) -> Iterator[tuple[str, str, int
     workload = open_workload(log)
     last = int(workload.jobs["submit_time"].max() // WEEK) + 1  # type: ignore[operator]
     for number, compared in enumerate((*CHANGES, *options.power)):
+        if compared in CHANGES and compared not in options.changes:
+            continue
         is_same = compared in CHANGES
         generator = np.random.default_rng([options.seed, number])
         verdicts: dict[int, list[list[bool]]] = {weeks: [] for weeks in options.weeks if weeks <= last}
@@ -148,6 +150,7 @@ def main() -> None:
     parser.add_argument("--weeks", type=int, nargs="+", default=[8, 16, 0], help="0: as many as the log has")
     parser.add_argument("--pairs", type=int, default=150, help="of runs, each with two of its own (default: 150)")
     parser.add_argument("--windows", type=int, default=3, help="places of fewer weeks than the log, per pair")
+    parser.add_argument("--changes", nargs="*", default=CHANGES, choices=CHANGES, help="of A/A pairs (default: all)")
     parser.add_argument(
         "--power", nargs="*", default=[], help=f"schedulers compared with EASY: {', '.join(SCHEDULERS)}"
     )
