@@ -75,7 +75,7 @@ def long_run_error(influences: np.ndarray, weeks: np.ndarray) -> StandardError:
     Notes
     -----
     The bandwidth is 1.5 times that of Andrews for an autoregressive process of first order, with the correlation of
-    neighboring weeks raised by `_BIAS` (1 + r) / n, and at least 2 weeks and a quarter of the weeks. Since it is a share of
+    neighboring weeks raised by 3 (1 + r) / n, and at least 2 weeks and a quarter of the weeks. Since it is a share of
     the weeks, the error varies and the normal distribution does not apply (fixed-b asymptotics). The error is
     therefore scaled to be unbiased, and the degrees of freedom are those of Satterthwaite, both exact for independent
     normal weeks. Without a kernel, they are the number of weeks less one, as in Student's test.
