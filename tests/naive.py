@@ -377,7 +377,7 @@ class Machine:
         return shared.cost(shared.usage([other for other in self.processes_of(node) if other not in unseen]))
 
     def cost_at_start(self, job: Job, node: int, now: float) -> Fraction:
-        """Return the delay of a job that starts now by a node: until it or a visible job there ends by plan."""
+        """Return the delay of a job that starts now by a node, until it or a visible job there is planned to end."""
         shared, unseen = self.policy.resources, self.unseen.get(node, {})
         if shared is None or not shared.slows or not shared.once:
             return Fraction(0)

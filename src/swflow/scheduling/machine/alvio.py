@@ -8,7 +8,7 @@ were there ends: they are not slowed, and do not slow jobs that start.
 
 With the penalty ``at-start``, which has the same defect, a job's penalty is computed only once, for the shadow in which
 it starts: until its run time or the first estimate of the jobs that it meets has passed. Jobs that start later do not
-change it. A comment of the released code says that whether a job is killed depends on this first penalty.
+change it. By a comment of the released code, whether a job is killed depends on its original penalty.
 """
 
 from typing import Any, NamedTuple
