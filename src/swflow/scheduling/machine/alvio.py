@@ -8,7 +8,8 @@ were there ends: they are not slowed, and do not slow jobs that start.
 
 With the penalty ``at-start``, which has the same defect, a job's penalty is computed only once, for the shadow in which
 it starts: until its run time or the first estimate of the jobs that it meets has passed. Jobs that start later do not
-change it. By a comment of the released code, whether a job is killed depends on its original penalty.
+change it. By a comment of the released code, whether a job is killed depends on its original penalty, or on a later one
+if that is higher; the latter is left out, because more jobs would be killed than were published.
 """
 
 from typing import Any, NamedTuple
