@@ -92,6 +92,7 @@ PENALTIES: dict[str, Callable[[Fraction, Fraction], Fraction]] = {
     "linear": naive.Resources.penalty,
     "printed": naive.Resources.penalty,
     "forgets-shadows": naive.Resources.penalty,
+    "at-start": naive.Resources.penalty,
     "usage / capacity": lambda usage, capacity: usage / capacity,
 }
 
@@ -969,7 +970,8 @@ def shared_resources(case: Case) -> naive.Resources | None:
         second=int(penalty == "printed"),
         limit=options["sharing_limit"],
         slows=slows,
-        forgets=penalty == "forgets-shadows",
+        forgets=penalty in ("forgets-shadows", "at-start"),
+        once=penalty == "at-start",
     )
 
 

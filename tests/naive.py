@@ -148,6 +148,7 @@ class Resources:
     limit: float = math.inf  # penalty above which a job waits
     slows: bool = True
     forgets: bool = False  # whether the rest of a shadow is dropped when a job starts or ends in it
+    once: bool = False  # whether a job's penalty is computed only when it starts
 
     def cost(self, usage: list[int]) -> Fraction:
         """Return the penalty of a node: the sum over its resources."""
@@ -371,9 +372,18 @@ class Machine:
     def cost_of(self, node: int, job: int | None = None) -> Fraction:
         """Return the present penalty of a node, for one of its jobs or for all visible jobs."""
         shared, unseen = self.policy.resources, self.unseen.get(node, {})
-        if shared is None or not shared.slows or job in unseen:
+        if shared is None or not shared.slows or shared.once or job in unseen:
             return Fraction(0)
         return shared.cost(shared.usage([other for other in self.processes_of(node) if other not in unseen]))
+
+    def cost_at_start(self, job: Job, node: int, now: float) -> Fraction:
+        """Return the delay of a job that starts now by a node, until it or a visible job there is planned to end."""
+        shared, unseen = self.policy.resources, self.unseen.get(node, {})
+        if shared is None or not shared.slows or not shared.once:
+            return Fraction(0)
+        seen = [other for other in self.processes_of(node) if other not in unseen]
+        planned = [self.running[other][1].end - now for other in seen if other != job.number]
+        return shared.cost(shared.usage(seen)) * Fraction(max(min([job.run, *planned]), 0))
 
     def nodes_of(self, job: Job) -> set[int]:
         per_node = self.policy.resources.per_node if self.policy.resources else 1
@@ -597,7 +607,7 @@ class Machine:
         self.fair.change(job, now, job.processors)
         self.places[job.number] = places
         self.progress[job.number] = Fraction(0)
-        self.added[job.number] = dict.fromkeys(self.nodes_of(job), Fraction(0))
+        self.added[job.number] = {node: self.cost_at_start(job, node, now) for node in self.nodes_of(job)}
         self.fresh.append(job.number)
 
     def serve(self, now: float) -> None:

@@ -89,6 +89,21 @@ def test_penalties_are_shares_of_the_run_times():
     assert short["penalized_share_percent"] == pytest.approx(50 * (0.2 / 0.5 + 0.2 / 0.25))
 
 
+def test_measures_of_the_released_simulator_are_of_run_times_without_penalties():
+    """Job 1 of 120 s is prolonged by 30 s and waits for 240 s, job 2 is shorter than the bound, and job 3 is killed."""
+    table = drawn(3).with_columns(
+        run_time=pl.Series([150.0, 40.0, 300.0]), penalty_time=pl.Series([30.0, 10.0, 60.0]),
+        wait_time=pl.Series([240.0, 0.0, 900.0]), killed=pl.Series([False, False, True]),
+    ).with_columns(response_time=pl.col("wait_time") + pl.col("run_time"))  # fmt: skip
+    figures = metrics(table, 16)
+    assert figures["penalized_percent_unkilled"] == pytest.approx((100 * 30 / 120 + 100 * 10 / 30) / 2)
+    assert figures["penalized_percent"] == pytest.approx((25 + 100 / 3 + 25) / 3)
+    assert figures["p95_bounded_slowdown_60_unpenalized"] == (240 + 120) / 120
+    assert figures["p95_bounded_slowdown_60_unkilled"] == (240 + 150) / 150
+    killed = metrics(table.with_columns(killed=True), 16)
+    assert (killed["penalized_percent_unkilled"], killed["p95_bounded_slowdown_60_unpenalized"]) == (None, None)
+
+
 def test_correlations_equal_scipy():
     from scipy.stats import spearmanr
 

@@ -367,6 +367,22 @@ def test_the_main_column_of_node_sharing_has_the_released_defect():
     }
 
 
+def test_the_reading_of_penalties_at_the_start_replaces_schedulers_and_measures():
+    parts = published_tables()["reading_parts"].filter(pl.col("reading").str.starts_with("penalties fixed"))
+    read = dict(parts.filter(part="figure").select("published", "ours").iter_rows())
+    assert read == {
+        "penalized_share_percent": "penalized_percent_unkilled",
+        "p95_bounded_slowdown_60_unkilled": "p95_bounded_slowdown_60_unpenalized",
+    }
+    config = yaml.safe_load((ROOT / "config/archive.yaml").read_text())["schedulers"]
+    for main, other in parts.filter(part="scheduler").select("published", "ours").iter_rows():
+        assert config[main]["penalty"] == "forgets-shadows"
+        skipped = {"title", "penalty"}
+        alike = [{key: value for key, value in config[name].items() if key not in skipped} for name in (main, other)]
+        assert alike[0] == alike[1]
+        assert config[other]["penalty"] == "at-start"
+
+
 def test_published_values_have_all_printed_digits():
     # The paper prints utilizations as whole percents, 70 among them.
     printed = published_values().filter(figure="utilization", paper="Ernemann 2003").drop_nulls("value")

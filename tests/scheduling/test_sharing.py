@@ -34,6 +34,7 @@ PENALTIES: dict[str, Any] = {
     "linear": naive.Resources.penalty,
     "printed": naive.Resources.penalty,
     "forgets-shadows": naive.Resources.penalty,
+    "at-start": naive.Resources.penalty,
     "usage / capacity": lambda usage, capacity: usage / capacity,
     "max(usage - capacity, 0) ** 2": lambda usage, capacity: max(usage - capacity, 0) ** 2,
 }
@@ -108,6 +109,23 @@ def test_of_a_shadow_in_which_a_job_comes_and_goes_the_rest_may_be_forgotten() -
     lost = found["forgets-shadows"].penalty
     assert found["forgets-shadows"].end[0] == pytest.approx(45 + 90 - done, abs=1e-6)
     assert lost == pytest.approx([45 - done, 45 - done + 10, 5, 0, 10], abs=1e-6)
+
+
+def test_a_penalty_at_the_start_lasts_until_the_first_estimate_and_is_not_changed_by_later_jobs() -> None:
+    """
+    Job 0 starts on an idle node and keeps its run time, although jobs 1 and 2 overload the node.
+
+    Job 1 does not overload the node with job 0. Job 2 overloads it by a half, until the estimate of job 0 at 60, and is
+    delayed by 20; job 0 ends at 30. Job 3 starts with it, meets it, and is delayed for its run time, by a half of 4.
+    Job 2 lies within no shadow, because job 3 starts with it. Job 4 meets job 1, which has no estimate before its end.
+    """
+    submit, run = np.array([0.0, 0, 20, 20, 400]), np.array([30.0, 450, 90, 4, 30])
+    estimate = np.array([60.0, 500, 900, 900, 900])
+    processors, demands = np.ones(5, np.int64), np.array([[3.0], [3.0], [3.0], [0.0], [9.0]])
+    shared = Resources(4, demands, np.array([6.0]), penalty="at-start")
+    found = simulate_places(submit, run, estimate, processors, 4, resources=shared)
+    assert found.penalty.tolist() == [0, 0, 0.5 * 40, 0.5 * 4, 1.0 * 30]
+    assert found.end.tolist() == [30, 450, 130, 26, 460]
 
 
 def test_a_job_that_meets_only_jobs_that_are_not_seen_lies_within_no_shadow() -> None:
@@ -207,7 +225,7 @@ def test_equals_the_slow_simulator(allocation: str, penalty: str) -> None:
             policy.backfill, policy.unavailable = generator.choice(["none", "lookahead"]), []
             policy.lookahead = 1
         fixed = {"second": int(penalty == "printed"), "penalty": PENALTIES[penalty]}
-        fixed["forgets"] = penalty == "forgets-shadows"
+        fixed |= {"forgets": penalty in ("forgets-shadows", "at-start"), "once": penalty == "at-start"}
         if allocation == "threshold":
             fixed["limit"] = generator.choice([0, 0.25, 1])
         policy.resources = resources_for(generator, rows, machine, **fixed)
@@ -228,7 +246,8 @@ def test_an_overloaded_node_equals_the_slow_simulator(penalty: str) -> None:
         resources = naive.Resources(
             size, [[generator.choice([1, 2, 3])] for _ in rows], [3],
             [generator.choice([np.inf, np.inf, row[2]]) for row in rows], PENALTIES[penalty],
-            second=int(penalty == "printed"), forgets=penalty == "forgets-shadows",
+            second=int(penalty == "printed"), forgets=penalty in ("forgets-shadows", "at-start"),
+            once=penalty == "at-start",
         )  # fmt: skip
         policy = naive.Policy(allocation="first-fit", event_order="batch", resources=resources)
         require_equal(rows, size, policy, penalty)
@@ -385,12 +404,12 @@ def require_sound(outcomes: pl.DataFrame, jobs: pl.DataFrame, processors: int) -
 
 @pytest.mark.archive
 def test_the_tables_of_guim_2007(traces: Path) -> None:
-    """Table I within 5 %, and the trends of Table II, on the first 10,000 completed jobs of SDSC-SP2."""
+    """Table I within 5 %, the trends of Table II and its kills, on the first 10,000 completed jobs of SDSC-SP2."""
     workload = select(clean_log(traces / "SDSC-SP2-1998-3.1-cln.swf.gz", name="SDSC-SP2"), status=[1])
     workload = select(with_machine(workload, nodes=28, preset="alvio-node"), jobs=10_000)
     alvio = {"order": "fcfs", "backfill": "reservation-table", "backfill_order": "sjf", "estimates": "kill"}
-    published = {"longest-idle": (32, 31_008), "first-contiguous": (64, 44_301)}
-    for allocation, (slowdown, wait) in published.items():
+    published = {"longest-idle": (32, 31_008, 475), "first-contiguous": (64, 44_301, 548)}
+    for allocation, (slowdown, wait, killed) in published.items():
         trace = run(workload, Scheduler(**alvio, allocation=allocation)).metrics
         assert trace["p95_bounded_slowdown_60_unkilled"] == pytest.approx(slowdown, rel=0.05)
         assert trace["p95_wait_time_unkilled"] == pytest.approx(wait, rel=0.05)
@@ -407,6 +426,8 @@ def test_the_tables_of_guim_2007(traces: Path) -> None:
         ):
             low, medium, high = (one.metrics[measure] for one in found)
             assert trace[measure] <= low < medium < high
+        once = Scheduler(**alvio, allocation=allocation, runtime="shared", penalty="at-start")
+        assert run(drawn, once).metrics["killed"] == pytest.approx(killed, rel=0.1)
         # What shadows of the finished schedule add up to: never more than the jobs lost, since a shadow lasts as
         # long as the prolonged run, and a job whose nodes take turns at being the worst loses less than their sum.
         outcomes = found[-1].outcomes

@@ -27,7 +27,8 @@ METRICS = (
     "jobs", "offered_load", "saturated", "makespan", "utilization", "last_end", "utilization_to_last_end",
     *(f"{prefix}_{measure}" for measure in MEASURES for prefix in ("mean", "median", "p95")),
     "awrt", "awwt", "squashed_area", "killed", "penalized_percent", "penalized_share_percent",
-    "p95_wait_time_unkilled", "p95_bounded_slowdown_60_unkilled", "jain_wait_time", "gini_wait_time",
+    "penalized_percent_unkilled", "p95_wait_time_unkilled", "p95_bounded_slowdown_60_unkilled",
+    "p95_bounded_slowdown_60_unpenalized", "jain_wait_time", "gini_wait_time",
 )  # fmt: skip
 COUNTS = ("jobs", "saturated", "killed")
 
@@ -119,8 +120,10 @@ def metrics(outcomes: pl.DataFrame | pl.LazyFrame, machine: int) -> dict[str, fl
         ``awrt`` and ``awwt`` (response and wait time weighted by processors times run time, s); ``squashed_area``
         (processor-seconds); ``killed`` (jobs); ``penalized_percent`` (mean over jobs of penalty time in
         percent of the run time without it); ``penalized_share_percent`` (the same in percent of the prolonged run
-        time); ``p95_wait_time_unkilled`` and ``p95_bounded_slowdown_60_unkilled`` (95th percentile by rank of the jobs
-        that were not killed, the latter with a bound of 60 s). Metrics without any value are None.
+        time); ``penalized_percent_unkilled`` (``penalized_percent`` of the jobs that were not killed);
+        ``p95_wait_time_unkilled`` and ``p95_bounded_slowdown_60_unkilled`` (95th percentile by rank of the jobs that
+        were not killed, the latter with a bound of 60 s); ``p95_bounded_slowdown_60_unpenalized`` (the latter of run
+        times without penalties). Metrics without any value are None.
 
     References
     ----------
@@ -149,9 +152,11 @@ def metrics(outcomes: pl.DataFrame | pl.LazyFrame, machine: int) -> dict[str, fl
     makespan = last_end - pl.col("submit_time").min()
     span = pl.col("submit_time").max() - pl.col("submit_time").min()
     without_penalty = pl.col("run_time") - pl.col("penalty_time")
-    penalized = (100 * pl.col("penalty_time") / without_penalty).filter(without_penalty > 0)
+    extra, ran = 100 * pl.col("penalty_time") / without_penalty, without_penalty > 0
     share = (100 * pl.col("penalty_time") / pl.col("run_time")).filter(pl.col("run_time") > 0)
     bounded = (pl.col("response_time") / pl.col("run_time").clip(lower_bound=GUIM_BOUND)).clip(lower_bound=1.0)
+    unpenalized_response = pl.col("response_time") - pl.col("penalty_time")
+    unpenalized = (unpenalized_response / without_penalty.clip(lower_bound=GUIM_BOUND)).clip(lower_bound=1.0)
     whole = outcomes.lazy()
     figures = [
         pl.len().alias("jobs"),
@@ -164,8 +169,9 @@ def metrics(outcomes: pl.DataFrame | pl.LazyFrame, machine: int) -> dict[str, fl
         ((area * pl.col("wait_time")).sum() / area.sum()).alias("awwt"),
         area.sum().alias("squashed_area"),
         pl.col("killed").sum().cast(pl.Int64).alias("killed"),
-        penalized.mean().alias("penalized_percent"),
+        extra.filter(ran).mean().alias("penalized_percent"),
         share.mean().alias("penalized_share_percent"),
+        extra.filter(ran & ~pl.col("killed")).mean().alias("penalized_percent_unkilled"),
     ]
     row: dict[str, Any] = whole.select(figures).collect(engine="in-memory").row(0, named=True)
 
@@ -182,9 +188,14 @@ def metrics(outcomes: pl.DataFrame | pl.LazyFrame, machine: int) -> dict[str, fl
         values = column(pl.col(measure))
         row[f"mean_{measure}"], row[f"median_{measure}"] = values.mean(), values.median()
         row[f"p95_{measure}"] = values.quantile(0.95, "linear")
-    for name, measured in {"wait_time": pl.col("wait_time"), "bounded_slowdown_60": bounded}.items():
+    tails = {
+        "wait_time_unkilled": pl.col("wait_time"),
+        "bounded_slowdown_60_unkilled": bounded,
+        "bounded_slowdown_60_unpenalized": unpenalized,
+    }
+    for name, measured in tails.items():
         alive = measured.filter(~pl.col("killed")) if row["killed"] else measured
-        row[f"p95_{name}_unkilled"] = _upper_tail(column(alive))
+        row[f"p95_{name}"] = _upper_tail(column(alive))
     named = {name: row[name] for name in METRICS if name in row}
     return {name: None if isinstance(value, float) and value != value else value for name, value in named.items()}
 

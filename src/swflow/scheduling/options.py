@@ -148,7 +148,8 @@ class Options(Queue):
     )
     penalty: str = option(
         "text",
-        "The penalty of an overloaded node: linear, printed, forgets-shadows, or a formula of usage and capacity.",
+        "The penalty of an overloaded node: linear, printed, forgets-shadows, at-start, or a formula of usage and "
+        "capacity.",
         default="linear",
     )
     sharing_limit: float = option(

@@ -14,7 +14,7 @@ from swflow.scheduling.engine.loop import run_events
 from swflow.scheduling.engine.setup import new_states
 from swflow.scheduling.final_state import chosen_items, copied_columns, raise_errors, schedule_of
 from swflow.scheduling.initial_state import WAITING, new_arrivals
-from swflow.scheduling.machine.alvio import ALVIO, RELEASED_ALVIO, with_shadows
+from swflow.scheduling.machine.alvio import ALVIO, WITH_DEFECT, with_shadows
 from swflow.scheduling.machine.counted import COUNTED, Counted
 from swflow.scheduling.machine.node_sharing import MOST_PENALTY, Sharing
 from swflow.scheduling.machine.numbered import NUMBERED, larger
@@ -52,8 +52,7 @@ def _solve_by_events(problem: Problem, accounting: Accounting) -> Schedule:
     """Return the schedule by the event loop."""
     states, ranks = new_states(problem, accounting)
     arrivals = new_arrivals(problem, states, ranks)
-    forgets = problem.sharing is not None and problem.sharing.penalty == "forgets-shadows"
-    if forgets:
+    if problem.sharing is not None and problem.sharing.penalty in WITH_DEFECT:
         states = [with_shadows(state) for state in states]
     kernel, coming = kernel_of(problem, accounting), Handle([arrivals])
     while not kernel(Handle(states, several=len(states) > 1), coming, Dispatch.number_of(problem.policy.dispatch)):
@@ -71,7 +70,7 @@ def _solve_by_events(problem: Problem, accounting: Accounting) -> Schedule:
 
 
 #: The machine models.
-_MODELS = {"counted": COUNTED, "numbered": NUMBERED, "alvio": ALVIO, "released-alvio": RELEASED_ALVIO}
+_MODELS = {"counted": COUNTED, "numbered": NUMBERED, "alvio": ALVIO, **WITH_DEFECT}
 
 
 def kernel_of(problem: Problem, accounting: Accounting) -> Kernel:
@@ -79,8 +78,8 @@ def kernel_of(problem: Problem, accounting: Accounting) -> Kernel:
     policy, model = problem.policy, "numbered"
     if "count" in policy.allocations:
         model = "counted"
-    elif problem.sharing is not None and problem.sharing.penalty == "forgets-shadows":
-        model = "released-alvio"
+    elif problem.sharing is not None and problem.sharing.penalty in WITH_DEFECT:
+        model = str(problem.sharing.penalty)
     elif any(queue.backfill == "reservation-table" for queue in policy.queues):
         model = "alvio"
     some = (problem.accounts, problem.dependencies, problem.cancelled_after)

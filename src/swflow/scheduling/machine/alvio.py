@@ -5,6 +5,11 @@ simulator", MASCOTS 2007. With the defect, of a shadow in which another job star
 lies within a shadow if it starts on a node where nothing else starts or ends at that time, and by the ends known then
 ends before all jobs there. After its end, the jobs that it met are ignored on the node until the first of all jobs that
 were there ends: they are not slowed, and do not slow jobs that start.
+
+With the penalty ``at-start``, which has the same defect, a job's penalty is computed only once, for the shadow in which
+it starts: until its run time or the first estimate of the jobs that it meets has passed. Jobs that start later do not
+change it. By a comment of the released code, whether a job is killed depends on its original penalty, or on a later one
+if that is higher; the latter is left out, because more jobs would be killed than were published.
 """
 
 from typing import Any, NamedTuple
@@ -212,6 +217,25 @@ def _begin_shadows(sharing: Sharing, records: np.ndarray, now: float) -> None:
                 sharing.extra.processor[processor].inside = first + 1
 
 
+# -- penalties that are computed once
+
+
+def _no_further_penalty(sharing: Sharing, processor: int) -> float:
+    return 0.0
+
+
+def _charge_once(sharing: Sharing, pool: np.ndarray, placement: Any, job: int, records: np.ndarray, now: float) -> None:
+    """Add the penalty of the shadow in which a job starts to its processors."""
+    for index in range(placement.first, placement.first + placement.ranges):
+        for processor in range(pool[index, 0], pool[index, 1] + 1):
+            node, length = processor // sharing.per_node, records[job].run
+            for other in range(node * sharing.per_node, (node + 1) * sharing.per_node):
+                met = sharing.processor[other].job
+                if met >= 0 and met != job and not sharing.extra.processor[other].unseen:
+                    length = min(length, max(records[met].planned_end - now, 0.0))
+            sharing.processor[processor].added = _charge_of_seen(sharing, node) * length
+
+
 #: Numbered processors with the reservation table.
 ALVIO: dict[Any, Any] = NUMBERED | {operations.serve_otherwise: _serve_table}
 
@@ -222,3 +246,12 @@ RELEASED_ALVIO: dict[Any, Any] = ALVIO | {
     node_sharing.jobs_left: _forget_shadows,
     node_sharing.jobs_came: _begin_shadows,
 }
+
+#: The same with penalties that are computed once.
+AT_START: dict[Any, Any] = RELEASED_ALVIO | {
+    node_sharing.penalty_at: _no_further_penalty,
+    node_sharing.job_came: _charge_once,
+}
+
+#: The penalties with the defect, and their machine models.
+WITH_DEFECT = {"forgets-shadows": RELEASED_ALVIO, "at-start": AT_START}

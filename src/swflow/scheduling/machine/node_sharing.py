@@ -266,6 +266,10 @@ def jobs_left(sharing: Sharing, jobs: np.ndarray, records: np.ndarray, now: floa
     """Note that jobs are about to leave the touched nodes."""
 
 
+def job_came(sharing: Sharing, pool: np.ndarray, placement: Any, job: int, records: np.ndarray, now: float) -> None:
+    """Note that a job starts on its nodes, where those that start after it are not yet."""
+
+
 def jobs_came(sharing: Sharing, records: np.ndarray, now: float) -> None:
     """Note that jobs started on the touched nodes."""
 
@@ -413,6 +417,8 @@ def share(
         jobs_left(sharing, jobs, records, now)
     for job in jobs:
         _assign(sharing, pool, placements[job], job if come else -1)
+        if come:
+            job_came(sharing, pool, placements[job], job, records, now)
     count = _charge(sharing, come)
     if sharing.slows:
         for index in range(count):

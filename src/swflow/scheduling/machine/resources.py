@@ -15,8 +15,8 @@ class Resources:
 
     A penalty, by how much the demand on a node prolongs its jobs as a fraction of their run times, is linear, that is
     ``max(usage / capacity, 1) - 1`` for each resource; printed, which adds a second for every overloaded shadow;
-    forgets-shadows, linear with the defect in `swflow.scheduling.machine.alvio`; or a formula of usage and capacity,
-    whose negative values count as 0.
+    forgets-shadows, linear with the defect in `swflow.scheduling.machine.alvio`; at-start, the same computed once, when
+    a job starts; or a formula of usage and capacity, whose negative values count as 0.
 
     References
     ----------

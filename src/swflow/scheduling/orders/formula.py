@@ -137,7 +137,7 @@ def _total(function: Callable[..., float]) -> Callable[..., float]:
 
 
 #: The named penalties of an overloaded node; ``printed`` charges a second for every overloaded shadow besides.
-PENALTIES = dict.fromkeys(("linear", "printed", "forgets-shadows"), "max(usage / capacity, 1) - 1")
+PENALTIES = dict.fromkeys(("linear", "printed", "forgets-shadows", "at-start"), "max(usage / capacity, 1) - 1")
 
 
 def check_penalty(penalty: str) -> None:
