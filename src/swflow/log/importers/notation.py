@@ -53,11 +53,17 @@ def is_no_value(number: pl.Expr, *, small: bool = False) -> pl.Expr:
 
 _CLOCK = (
     r"^(\d{4})[-/](\d\d?)[-/](\d\d?)(?:[T ]+(\d\d?):(\d\d)(?::(\d\d)(?:[.,](\d{1,9})\d*)?)?)?"
-    r"\s*(?:(Z|z|UTC|GMT)|([+-])(\d\d):?(\d\d)?(?::\d\d)?|([AaPp])[Mm])?$"
+    r"(?:\s*([AaPp])\.?[Mm]\.?)?\s*(?:(Z|z|UTC|GMT)|([+-])(\d\d):?(\d\d)?(?::\d\d)?)?$"
 )
 
 #: A time without marks between its parts, as in 20240108T080000Z.
 _COMPACT = r"^(\d{4})(\d\d)(\d\d)[T ](\d\d):?(\d\d):?(\d\d)"
+
+#: A day in front of its month, which only points between them say, as in 8.1.2024.
+_POINTS = r"^(\d\d?)\.(\d\d?)\.(\d{4})\b"
+
+#: The name of a zone after the offset that it has, as in ``+01:00[Europe/Berlin]`` and ``+0100 CET``.
+_NAME_AFTER_OFFSET = r"([+-]\d\d:?\d\d)(?:\[[\w/+-]+\]| [A-Z]{3,5})$"
 
 #: Texts that stand for no time: 0, NO_VAL and INFINITE as a number, and these as moments of any time zone.
 _NO_TIME = (
@@ -134,12 +140,13 @@ def _spelled(text: pl.Series, time_zone: str) -> tuple[pl.Series, pl.Series]:
     if text.null_count() == len(text):
         nothing = pl.Series([None] * len(text), dtype=pl.Float64)
         return nothing, nothing
-    text = text.str.replace(_COMPACT, "${1}-${2}-${3}T${4}:${5}:${6}").str.replace(r"\[[\w/+-]+\]$", "")
+    text = text.str.replace(_COMPACT, "${1}-${2}-${3}T${4}:${5}:${6}").str.replace(_POINTS, "${3}-${2}-${1}")
+    text = text.str.replace(_NAME_AFTER_OFFSET, "${1}")
     if text.str.contains("[A-Za-z]{3}").any():
         text = _in_digits(text, time_zone)
     parts = text.to_frame("text").select(pl.col("text").str.extract_groups(_CLOCK).alias("parts")).unnest("parts")
-    number = {place: pl.col(str(place)).cast(pl.Int64, strict=False) for place in (4, 10, 11)}
-    half = pl.col("12").str.to_uppercase()  # 12 AM is midnight
+    number = {place: pl.col(str(place)).cast(pl.Int64, strict=False) for place in (4, 11, 12)}
+    half = pl.col("8").str.to_uppercase()  # 12 AM is midnight
     hour = pl.when(half.is_null()).then(number[4]).otherwise(number[4] % 12 + 12 * (half == "P").cast(pl.Int64))
     hour = pl.when(half.is_null() | number[4].is_between(1, 12)).then(hour).otherwise(99)
     clock = pl.concat_str(
@@ -147,8 +154,8 @@ def _spelled(text: pl.Series, time_zone: str) -> tuple[pl.Series, pl.Series]:
         *(part.fill_null("00").str.zfill(2) for part in (hour.cast(pl.String), pl.col("5"), pl.col("6"))),
     ).str.to_datetime("%Y%m%d%H%M%S", strict=False, time_unit="ms")
     fraction = pl.concat_str(pl.lit("0."), pl.col("7")).cast(pl.Float64, strict=False).fill_null(0.0)
-    offset = number[10] * 3600 + number[11].fill_null(0) * 60
-    offset = pl.when(pl.col("8").is_not_null()).then(0).when(pl.col("9") == "-").then(-offset).otherwise(offset)
+    offset = number[11] * 3600 + number[12].fill_null(0) * 60
+    offset = pl.when(pl.col("9").is_not_null()).then(0).when(pl.col("10") == "-").then(-offset).otherwise(offset)
     table = parts.select(clock=clock, fraction=fraction, offset=offset)
     exact = table.select(pl.col("clock").dt.epoch("ms") / 1000 - pl.col("offset")).to_series()
     found = [exact.fill_null(one) + table["fraction"] for one in local_moments(table["clock"], time_zone)]
@@ -165,13 +172,14 @@ _WEEKDAY = r"(?i)^(?:[a-z]{3},? +)?"
 _CTIME = rf"{_WEEKDAY}([a-z]{{3}})[a-z]* +(\d\d?) +(\d\d?:\d\d(?::\d\d)?)( +[a-z]{{2,5}}| +[+-]\d{{4}})? +(\d{{4}})$"
 _DAY_FIRST = rf"{_WEEKDAY}(\d\d?)[ /-]([a-z]{{3}})[a-z]*[ /-](\d{{4}})(?:[ T,:]+(\d\d?:.*))?$"
 _MONTH_FIRST = rf"{_WEEKDAY}([a-z]{{3}})[a-z]* +(\d\d?),? +(\d{{4}})(?:[ T,]+(\d\d?:.*))?$"
-_ZONE = r"(?i)([\d.] ?)([a-z]{3,5})$"
+_ZONE = r"(?i)([\d.] ?|[ap]\.?m\.? )([a-z]{3,5})$"
 
 #: Hours ahead of UTC of abbreviations that mean one zone; others are read if the log's zone has them.
 _ZONES = {
     "WET": 0, "WEST": 1, "CET": 1, "CEST": 2, "MET": 1, "MEST": 2, "EET": 2, "EEST": 3, "MSK": 3, "JST": 9, "KST": 9,
     "AEST": 10, "AEDT": 11, "NZST": 12, "NZDT": 13, "EDT": -4, "EST": -5, "CDT": -5, "MDT": -6, "PDT": -7, "PST": -8,
-    "AKST": -9, "AKDT": -8, "HST": -10,
+    "AKST": -9, "AKDT": -8, "HST": -10, "BRT": -3, "WAT": 1, "CAT": 2, "SAST": 2, "EAT": 3, "PKT": 5, "WIB": 7,
+    "HKT": 8, "SGT": 8, "AWST": 8,
 }  # fmt: skip
 
 
@@ -264,6 +272,20 @@ def amounts(text: pl.Series, *, are_whole: bool = False) -> pl.Series:
     else:
         plain = odd.str.replace_all(_GROUP_MARKS, "").set(~is_grouped.fill_null(False), None)
     return value.fill_null(plain.cast(pl.Float64, strict=False))
+
+
+def doubtful_points(text: pl.Expr) -> pl.Expr:
+    """
+    Return which numbers can have a decimal point or grouped thousands, as 2.048, if no other number tells.
+
+    Examples
+    --------
+    >>> columns = ["2.048", "16"], ["2.048", "2.5"], ["2.048", "0.512"], ["2.048", "1,5"]
+    >>> [pl.Series(column).to_frame("t").select(doubtful_points(pl.col("t")).any()).item() for column in columns]
+    [True, False, False, False]
+    """
+    is_doubtful = text.str.contains(r"^\s*[+-]?[1-9]\d{0,2}\.\d{3}\s*$")
+    return is_doubtful & ~(text.str.contains("[.,]") & ~is_doubtful).any()
 
 
 _UNIT_OF_TIME = {

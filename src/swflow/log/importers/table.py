@@ -17,6 +17,7 @@ from swflow.log.importers.lines import read_text
 from swflow.log.importers.notation import (
     NO_VALUE,
     amounts,
+    doubtful_points,
     epoch,
     filled,
     is_no_value,
@@ -98,11 +99,15 @@ def import_table(path: str, site: Site, mapping: str, *, resources: Mapping[str,
             records = records.with_columns(given.str.extract(r"[A-Za-z]([cn])$", 1).alias(f"{TARGETS[name]}_each"))
         if "pattern" in entry:  # a text in which it finds nothing has none of it
             continue
+        if name in (*_SPANS, *_MEMORY) and given.dtype == pl.String:
+            doubtful = given.to_frame("v").select(doubtful_points(pl.col("v"))).to_series()
+            tally.note(records, f"{name} with a point before three digits, read as decimal", pl.lit(doubtful))
         unread = given.is_not_null() & values.is_null()
         nothing = ["-1", *(["0"] if name == "array" or name in _TIMES else [])]
         if not (given.dtype.is_temporal() or given.dtype.is_nested()):
             unread &= given.cast(pl.String).is_in(nothing).not_()
-        tally.note(records, f"unreadable {name}", pl.lit(unread))
+        hint = " (give its format)" if name in _TIMES and "format" not in entry else ""
+        tally.note(records, f"unreadable {name}{hint}", pl.lit(unread))
     for name, formula in formulas.items():
         units = demand(table, name, formula, records, tally, "--resource")
         records = records.with_columns(units.alias(name))
