@@ -5,13 +5,13 @@ import json
 import pytest
 import yaml
 
-from helpers.records import NEVER, USUAL, csv, jobcomp, one, pbs, read, sacct, sge, slurm_json, text
+from helpers.records import NEVER, USUAL, csv, jobcomp, lsf, one, pbs, read, sacct, sge, slurm_json, text
 from swflow.errors import SwflowError
 from swflow.log.recognise import recognize
 
 #: The kind that a file is recognized as, by importer.
 KINDS = {"sacct": "sacct", "json": "sacct-json", "yaml": "sacct-yaml", "jobcomp": "jobcomp", "pbs": "pbs", "sge": "sge",
-         "csv": "csv"}  # fmt: skip
+         "csv": "csv", "lsf": "lsf"}  # fmt: skip
 
 JOBS = [one(), one(job_id=2)]
 HEADED = "JobID|State|Submit|Start|End|NCPUS|NNodes"
@@ -21,6 +21,13 @@ TIMES = "2024-01-08T08:00:00|2024-01-08T08:10:00|2024-01-08T09:10:00"
 #: (importer, what is odd) to the content and the expected jobs.
 FILES: dict[tuple[str, str], tuple[str, list[dict[str, object]]]] = {
     ("sacct", "messages before the header"): (f"sacct: warning: slow\n# of January\n\n{text(sacct())}", [USUAL]),
+    ("sacct", "messages between the records"): (
+        text(sacct(), "sacct: error: slurmdbd: no answer", sacct(JobID=2)), [USUAL, USUAL]
+    ),
+    ("sacct", "times of a locale"): (
+        text(sacct(**{name: f"Mon 08 Jan 2024 {time}:00 AM CET" for name, time in
+                      (("Submit", "09:00"), ("Start", "09:10"), ("End", "10:10"))})), [USUAL]
+    ),
     ("sacct", "counts with units, and as floats"): (
         f"{HEADED}\n1|COMPLETED|{TIMES}|2.5K|1K\n2|COMPLETED|{TIMES}|8.0|2.0\n3|COMPLETED|{TIMES}|8.5|2\n",
         [{"allocated_processors": 2560, "nodes": 1024}, {"allocated_processors": 8, "nodes": 2},
@@ -34,6 +41,7 @@ FILES: dict[tuple[str, str], tuple[str, list[dict[str, object]]]] = {
         text(*(sacct(JobID=job, State=state) for job, state in enumerate(("CANCELLED+", "OUT_OF_ME+", "CA", "TO"), 1))),
         [{"status": status} for status in (5, 0, 5, 0)],
     ),
+    ("json", "messages before the jobs"): (f"sacct: error: slow\n{slurm_json(one())}", [USUAL]),
     ("json", "jobs in lines"): ("".join(json.dumps(job) + "\n" for job in JOBS), [USUAL, USUAL]),
     ("json", "several documents"): ("\n".join(slurm_json(job) for job in JOBS), [USUAL, USUAL]),
     ("json", "infinite and null numbers"): (
@@ -93,8 +101,10 @@ FILES: dict[tuple[str, str], tuple[str, list[dict[str, object]]]] = {
             "2024-01-08 8:00:00 AM;2024-01-08 08:10 am;2024-01-08 09:10:00 AM",
             "1,704,700,800;1.7047014E9;1704705000.0",
             "1704700800,0;1704701400,000;2024-01-08T10:10:00+01:00[Europe/Berlin]",
+            "08.01.2024 08:00;8.1.2024 8:10:00;2024-01-08 09:10 a.m.",
+            "2024-01-08 08:00:00 +0000 UTC;2024-01-08 10:10 AM SAST;2024-01-08 17:10:00 HKT",
         ), 1))),
-        [USUAL] * 4,
+        [USUAL] * 6,
     ),
     ("csv", "noon and midnight"): (
         csv(SEMICOLONS, "1;2024-01-08 12:00:00 AM;2024-01-08 12:00:00 PM;2024-01-08 1:00 PM;8;7200;1;COMPLETED"),
@@ -139,10 +149,23 @@ FILES: dict[tuple[str, str], tuple[str, list[dict[str, object]]]] = {
         pbs(Resource_List__walltime="1:12:00:00") + pbs("2.f", Resource_List__walltime="36:00:00"),
         [USUAL | {"requested_time": 129600}] * 2,
     ),
+    ("pbs", "memory that only the chunks state"): (
+        pbs(Resource_List__select="2:ncpus=4:mem=8gb") + pbs("2.f", exec_vnode="(n1:ncpus=8:mem=16777216kb)"),
+        [USUAL | {"memory": 16384}] * 2,
+    ),
     ("pbs", "memory of each process"): (
         pbs(Resource_List__pmem="2gb"), [USUAL | {"requested_memory": 2 * 1024**2, "memory": 16384}]
     ),
     ("sge", "an infinite hard limit beside a soft one"): (sge(category="-l h_rt=INFINITY,s_rt=2:0:0"), [USUAL]),
+    ("lsf", "a run limit after lists of pairs and of the usage of hosts"): (
+        "".join(
+            lsf(job=job, estimate=-1)[:-1] + f' "" "" 16 "" 5 "" "" 1 1032 "0" {usage} {limit} 64 2048 "{need}" ""\n'
+            for job, (usage, limit, need) in enumerate((
+                ("0", 7200, "select[x] rusage[ngpus_physical=2.00]"), ('1 "n1" 1 2 3 4', 7200, ""),
+                ('2 "n1" 1 2 3 4 5 "n2" 1 2 3 4 5', 7200, ""), ("0", -1, "")), 1)
+        ),
+        [USUAL | {"gpus": 4}, USUAL, USUAL, USUAL | {"requested_time": None}],
+    ),
     ("sge", "powers of 1,000 and 1,024"): (
         sge(category="-l h_vmem=1024m") + sge(job=2, category="-l h_vmem=1024M"),
         [{"requested_memory": 1e6}, {"requested_memory": 1024**2}],
@@ -167,12 +190,19 @@ def test_a_text_in_utf_16_is_read(tmp_path):
     assert import_any(tmp_path / "file").fields["run_time"].to_list() == [3600]
 
 
+def test_a_point_before_three_digits_is_noted_if_it_can_group_them(tmp_path):
+    noted = "memory with a point before three digits, read as decimal"
+    for memory, count in (("2.048", 1), ("2.04", 0), ("0.512", 0)):
+        log = read(tmp_path, "csv", csv(SEMICOLONS, f"1;{CELLS};8;7200;{memory};COMPLETED"))
+        assert log.tally.notes.get(noted, (0, 0))[0] == count
+
+
 @pytest.mark.parametrize(
     ("importer", "content", "words"),
     [
         ("json", slurm_json(), "its list of jobs is empty"),
         ("csv", csv(f"{SEMICOLONS};mem", f"1;{CELLS};8;7200;1;COMPLETED;1"), ":1: column 'mem' is a duplicate"),
-        ("csv", csv(SEMICOLONS, "1;soon;;;8;7200;1;COMPLETED"), "1 unreadable submit_time (line 2)"),
+        ("csv", csv(SEMICOLONS, "1;soon;;;8;7200;1;COMPLETED"), "1 unreadable submit_time (give its format) (line 2)"),
     ],
 )
 def test_the_reason_of_a_refusal_is_named(tmp_path, importer, content, words):

@@ -15,7 +15,7 @@ from swflow.forecast.queued import SENTINELS, Place, Queue, Queued, past, place_
 from swflow.log.importers.cells import SEPARATORS
 from swflow.log.importers.notation import moments
 from swflow.log.importers.slurm import seconds, state
-from swflow.log.recognise import is_yaml, without_preamble
+from swflow.log.recognise import is_yaml, without_messages, without_preamble
 from swflow.values import MOST_PROCESSORS, local_time, moment, whole_number
 
 #: A format of ``squeue -o`` with all columns that are read: job, user, account, partition, CPUs, limit, submission,
@@ -47,6 +47,7 @@ def read_squeue(path: Path) -> Queue:
     job, for another format, and for values that a queue cannot have.
     """
     text = read_text(path, FILE, errors="replace").lstrip("\ufeff")
+    text = without_messages(text.encode())[0].decode()
     if text.lstrip().startswith(("{", "[")) or is_yaml(text.encode()):
         from swflow.forecast.squeue_json import read_json
 

@@ -15,7 +15,7 @@ from swflow.log.importers.records import ImportedLog, Site, Tally, make_log
 from swflow.log.importers.slurm_jobs import records_of
 from swflow.log.importers.slurm_json import read_json
 from swflow.log.importers.slurm_values import JOB_ID, STEP, jobs_of
-from swflow.log.recognise import OTHER_NAMES, USED, is_jobcomp, is_yaml, without_preamble
+from swflow.log.recognise import OTHER_NAMES, USED, is_jobcomp, is_yaml, without_messages, without_preamble
 
 #: The columns that the documentation recommends.
 RECOMMENDED = (
@@ -88,7 +88,9 @@ def import_sacct(
         raise SwflowError(f"--cpus-per-processor: {cpus_per_processor}; expected at least 1")
     site = site or Site()
     limits = {name: _limit(text, name) for name, text in (partition_limits or {}).items()}
-    text, tally = read_text(path), Tally()
+    tally = Tally()
+    text, messages = without_messages(read_text(path))
+    tally.add("messages of commands", messages, 1)
     if text.lstrip()[:1] in (b"{", b"["):
         table, form = read_json(text, path, tally), "sacct --json"
     elif is_yaml(text):
