@@ -382,7 +382,8 @@ def test_values_of_tables(tmp_path):
     assert jobs["queue_id"].to_list() == [1, None, None, 2]
     assert log.tally.notes == {
         "unreadable run_time": (1, 5), "unreadable processors": (1, 4), "unreadable status": (1, 4),
-        "unreadable memory": (2, 2), "dependencies on jobs that are not in the log (left out)": (5, 2),
+        "unreadable memory": (2, 2), "run_time with one colon, read as minutes and seconds": (1, 3),
+        "dependencies on jobs that are not in the log (left out)": (5, 2),
     }  # fmt: skip
     again = table_of(
         tmp_path, frame, "columns: {job_id: w, submit_time: t, run_time: t, processors: t, depends_on: list}"

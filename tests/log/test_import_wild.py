@@ -37,6 +37,10 @@ FILES: dict[tuple[str, str], tuple[str, list[dict[str, object]]]] = {
         f"JobID|State|Submit|Start|End|AllocTRES|ReqGRES\n1|COMPLETED|{TIMES}|cpu=8,mem=1G,node=2|gpu:2\n",
         [{"allocated_processors": 8, "nodes": 2, "gpus": 4}],
     ),
+    ("sacct", "a limit of 0, and a run without a start"): (
+        text(sacct(Timelimit="00:00:00", Start="Unknown")), [USUAL | {"requested_time": None}]
+    ),
+    ("sacct", "a last line that is cut off"): (text(sacct(), sacct(JobID=2))[:-40], [USUAL]),
     ("sacct", "cut states"): (
         text(*(sacct(JobID=job, State=state) for job, state in enumerate(("CANCELLED+", "OUT_OF_ME+", "CA", "TO"), 1))),
         [{"status": status} for status in (5, 0, 5, 0)],
@@ -142,8 +146,9 @@ FILES: dict[tuple[str, str], tuple[str, list[dict[str, object]]]] = {
     ("pbs", "the nodes of a Cray are not its login nodes"): (
         pbs(exec_host="login/3", Resource_List__mppwidth=48, Resource_List__mppnppn=24)
         + pbs("2.f", exec_host="login/3", Resource_List__mppwidth=48)
-        + pbs("3.f", exec_host="login/3", Resource_List__mppnodect=4, Resource_List__mppnppn=12),
-        [{"allocated_processors": 48, "nodes": nodes} for nodes in (2, None, 4)],
+        + pbs("3.f", exec_host="login/3", Resource_List__mppnodect=4, Resource_List__mppnppn=12)
+        + pbs("4.f", exec_host="login/3", Resource_List__size=48, Resource_List__nodect=1),
+        [{"allocated_processors": 48, "nodes": nodes} for nodes in (2, None, 4, None)],
     ),
     ("pbs", "limits with days"): (
         pbs(Resource_List__walltime="1:12:00:00") + pbs("2.f", Resource_List__walltime="36:00:00"),
@@ -188,6 +193,20 @@ def test_a_text_in_utf_16_is_read(tmp_path):
 
     assert recognize(tmp_path / "file").key == "sacct"
     assert import_any(tmp_path / "file").fields["run_time"].to_list() == [3600]
+
+
+@pytest.mark.parametrize(
+    ("importer", "content", "note"),
+    [
+        ("sacct", "JobID|State|Submit|Start|End|NCPUS|ReqMem\n1|COMPLETED|{}|8|16Gn\n", "ReqMem per node without"),
+        ("sacct", "JobID|State|Submit|Start|End|AllocTRES\n1|COMPLETED|{}|1=8,1001=2\n", "resources that only have"),
+        ("csv", csv(SEMICOLONS, f"1;{CELLS};8;1:30;1;COMPLETED"), "requested_time with one colon, read as minutes"),
+        ("csv", csv(SEMICOLONS, f"1;{CELLS};8;7200;16Gn;COMPLETED"), "memory per node without a number of nodes"),
+    ],
+)
+def test_a_value_that_can_mean_two_things_is_noted(tmp_path, importer, content, note):
+    notes = read(tmp_path, importer, content.replace("{}", TIMES)).tally.notes
+    assert [text for text in notes if text.startswith(note)]
 
 
 def test_a_point_before_three_digits_is_noted_if_it_can_group_them(tmp_path):

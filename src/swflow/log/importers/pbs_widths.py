@@ -93,7 +93,7 @@ def widths(values: Mapping[str, str]) -> Widths:
     )
     names = {node for node, _ in hosts} | {name.partition("[")[0] for name in vnodes if not hosts}
     nodes = max(0 if on_compute_nodes else len(names), whole(values.get("unique_node_count")) or 0)
-    nodes = nodes or _mpp_nodes(values) or whole(values.get("Resource_List.nodect")) or 0
+    nodes = nodes or _mpp_nodes(values) or (0 if on_compute_nodes else whole(values.get("Resource_List.nodect"))) or 0
     return Widths(_bounded(allocated), _bounded(requested), nodes or None, _bounded(gpus), below, is_readable)
 
 

@@ -191,6 +191,8 @@ def make_log(
         reasons = ", ".join(f"{count:,} {reason} (line {line})" for reason, (count, line) in counts)
         raise SwflowError(f"{source}: none of {read:,} records is a valid job; {reasons or 'the file has none'}")
     tally.note(records, "started before it was submitted", pl.col("start") < pl.col("submit"))
+    # A limit of 0 is none, as of `sbatch --time=0`.
+    records = records.with_columns(requested_time=pl.when(pl.col("requested_time") > 0).then("requested_time"))
     records = _one_name(records, tally).sort("submit", "line")
     began = int(np.floor(records["submit"].min()))  # type: ignore[arg-type]
     header = _header(records, site, began, form, computer)

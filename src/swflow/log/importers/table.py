@@ -102,6 +102,8 @@ def import_table(path: str, site: Site, mapping: str, *, resources: Mapping[str,
         if name in (*_SPANS, *_MEMORY) and given.dtype == pl.String:
             doubtful = given.to_frame("v").select(doubtful_points(pl.col("v"))).to_series()
             tally.note(records, f"{name} with a point before three digits, read as decimal", pl.lit(doubtful))
+            short = given.str.contains(r"^\d+:\d\d$") & (name in _SPANS)
+            tally.note(records, f"{name} with one colon, read as minutes and seconds", pl.lit(short))
         unread = given.is_not_null() & values.is_null()
         nothing = ["-1", *(["0"] if name == "array" or name in _TIMES else [])]
         if not (given.dtype.is_temporal() or given.dtype.is_nested()):
@@ -330,18 +332,22 @@ def _completed(records: pl.DataFrame, tally: Tally) -> pl.DataFrame:
     if not {"allocated_processors", "requested_processors"} & set(records.columns):
         tally.note(records, "nodes taken for processors", pl.lit(True))
         records = records.with_columns(allocated_processors=pl.col("nodes"))
-    return _of_whole_jobs(records)
+    return _of_whole_jobs(records, tally)
 
 
-def _of_whole_jobs(records: pl.DataFrame) -> pl.DataFrame:
+def _of_whole_jobs(records: pl.DataFrame, tally: Tally) -> pl.DataFrame:
     """Multiply amounts of memory for each node (64Gn) or each processor (2Gc), as old versions of Slurm write them."""
     processors = pl.coalesce(
         *(name for name in ("allocated_processors", "requested_processors") if name in records.columns)
     )
-    nodes = pl.coalesce("nodes", 1) if "nodes" in records.columns else pl.lit(1)
+    stated = pl.col("nodes") if "nodes" in records.columns else pl.lit(None, pl.Int64)
+    nodes = stated.fill_null(1)
     for name in ("memory", "requested_memory", "used_memory"):
         if f"{name}_each" in records.columns:
             each, amount = pl.col(f"{name}_each"), pl.col(name)
+            tally.note(
+                records, f"{name} per node without a number of nodes (taken as 1)", (each == "n") & stated.is_null()
+            )
             total = pl.when(each == "n").then(amount * nodes).when(each == "c").then(amount * processors)
             value = total if name == "memory" else total / processors
             records = records.with_columns(pl.when(each.is_null()).then(amount).otherwise(value).alias(name))
