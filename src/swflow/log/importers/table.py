@@ -39,12 +39,15 @@ TARGETS = {
     "partition": "partition", "constraint": "constraint", "executable": "executable", "nodes": "nodes",
     "gpus": "gpus", "licenses": "licenses",
     "memory": "memory", "array": "array", "array_limit": "array_limit", "depends_on": "depends_on",
+    "requested_nodes": "requested_nodes", "suspended_time": "suspended_time", "unix_group": "unix_group",
+    "eligible_after": "delay", "preceding_job": "preceding", "think_time": "think_time", "site_job_id": "own_id",
 }  # fmt: skip
 
 _TIMES = ("submit_time", "eligible_time", "start_time", "end_time")
-_SPANS = ("wait_time", "run_time", "requested_time", "average_cpu_time")
+_SPANS = ("wait_time", "run_time", "requested_time", "average_cpu_time", "suspended_time", "eligible_after",
+          "think_time")  # fmt: skip
 _MEMORY = ("used_memory", "requested_memory", "memory")
-_COUNTS = ("processors", "requested_processors", "nodes", "gpus", "licenses", "array_limit")
+_COUNTS = ("processors", "requested_processors", "nodes", "requested_nodes", "gpus", "licenses", "array_limit")
 _SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0, "days": 86400.0}
 _KILOBYTES = {"B": 1 / 1024, "KB": 1.0, "MB": 1024.0, "GB": 1024.0**2, "TB": 1024.0**3}
 _KEYS = ("column", "optional", "unit", "format", "factor", "pattern")
@@ -114,7 +117,8 @@ def import_table(path: str, site: Site, mapping: str, *, resources: Mapping[str,
         units = demand(table, name, formula, records, tally, "--resource")
         records = records.with_columns(units.alias(name))
     form = f"csv ({Path(mapping).stem})"
-    return make_log(_completed(records, tally), tally, site, source=path, form=form, resources=tuple(formulas))
+    options: dict[str, Any] = {"source": path, "form": form, "resources": tuple(formulas)}
+    return make_log(_completed(records, tally), tally, site, **options, keeps_times=mapping == "swflow")
 
 
 def _without_nothing(values: pl.Series, name: str, records: pl.DataFrame, tally: Tally) -> pl.Series:
@@ -314,7 +318,10 @@ def _completed(records: pl.DataFrame, tally: Tally) -> pl.DataFrame:
     """Derive missing columns: start from submission and wait, run time from start and end, processors from nodes."""
     if "wait" in records.columns:
         start = pl.col("submit") + pl.col("wait")
-        records = records.with_columns(start=pl.coalesce("start", start) if "start" in records.columns else start)
+        if "start" in records.columns:
+            records = records.with_columns(wait=pl.when(pl.col("start").is_null()).then("wait"))
+            start = pl.coalesce("start", start)
+        records = records.with_columns(start=start)
     if "start" in records.columns:
         start, end = pl.col("start"), pl.col("end") if "end" in records.columns else pl.lit(None, pl.Float64)
         idle = pl.col("run_time").fill_null(0) == 0 if "run_time" in records.columns else pl.lit(True)
@@ -324,6 +331,8 @@ def _completed(records: pl.DataFrame, tally: Tally) -> pl.DataFrame:
         never |= (start > end) & cancelled & (end >= pl.col("submit"))
         chosen = tally.note(records, "never started (kept, with a run time of 0)", never)
         records = records.with_columns(start=pl.when(chosen).then(end).otherwise(start))
+        if "wait" in records.columns:
+            records = records.with_columns(wait=pl.when(~chosen).then("wait"))
         if "run_time" in records.columns:
             records = records.with_columns(run_time=pl.when(chosen).then(0.0).otherwise("run_time"))
     if "run_time" not in records.columns:
