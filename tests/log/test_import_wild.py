@@ -24,6 +24,7 @@ FILES: dict[tuple[str, str], tuple[str, list[dict[str, object]]]] = {
     ("sacct", "messages between the records"): (
         text(sacct(), "sacct: error: slurmdbd: no answer", sacct(JobID=2)), [USUAL, USUAL]
     ),
+    ("sacct", "a separator that only the header shows"): (text(sacct()).replace("|", "@@"), [USUAL]),
     ("sacct", "times of a locale"): (
         text(sacct(**{name: f"Mon 08 Jan 2024 {time}:00 AM CET" for name, time in
                       (("Submit", "09:00"), ("Start", "09:10"), ("End", "10:10"))})), [USUAL]
@@ -124,6 +125,9 @@ FILES: dict[tuple[str, str], tuple[str, list[dict[str, object]]]] = {
             ("Completed", "done", "CD", "Failed", "F", "Node_fail", "CANCELLED by 7", "canceled", "1.0", "odd"), 1))),
         [{"status": status} for status in (1, 1, 1, 0, 0, 0, 5, 5, 1, None)],
     ),
+    ("csv", "a table as a database prints it"): (
+        f" {SEMICOLONS}\n-----+------\n 1;{CELLS};8;7200;1;COMPLETED\n".replace(";", " ; "), [USUAL]
+    ),
     ("csv", "the separator as Excel states it"): (
         "sep=;\n" + csv(SEMICOLONS, f"1;{CELLS};8;7200;1;COMPLETED"), [USUAL]
     ),
@@ -221,6 +225,7 @@ def test_a_point_before_three_digits_is_noted_if_it_can_group_them(tmp_path):
     [
         ("json", slurm_json(), "its list of jobs is empty"),
         ("csv", csv(f"{SEMICOLONS};mem", f"1;{CELLS};8;7200;1;COMPLETED;1"), ":1: column 'mem' is a duplicate"),
+        ("csv", csv(SEMICOLONS, f"1;{CELLS};8;7200;1;COMPLETED;x"), ":2: more cells than the header (separator ';')"),
         ("csv", csv(SEMICOLONS, "1;soon;;;8;7200;1;COMPLETED"), "1 unreadable submit_time (give its format) (line 2)"),
     ],
 )

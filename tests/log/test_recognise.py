@@ -91,8 +91,8 @@ FILES: dict[str, tuple[str, str, str]] = {
     ),
     "csv": (
         "job_id,user,state,submit_time\n1,a,b,c\n",
-        "id;sent;ran\n1;2;3\n",
-        "id submit wait\n1 2 3\n",
+        " id | sent | ran \n----+------+-----\n  1 |    2 |   3 \n",
+        "id^|^submit^|^wait\n1^|^2^|^3\n",
     ),
     "slurm.conf": (
         "ClusterName=c\nNodeName=n[1-4] CPUs=4\n",

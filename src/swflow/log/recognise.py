@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from swflow.files.reading import as_utf8, is_file
+from swflow.log.separators import RULER, separator_of
 
 #: The columns of sacct that are used, in lower case, and other names of some.
 USED = (
@@ -306,7 +307,7 @@ def _by_words(text: bytes) -> Recognized | None:
 
 def _lines(text: bytes) -> Iterator[str]:
     """Yield the lines of a text that are no comments, without the last one, which can be cut off."""
-    lines = text.replace(b"\r", b"\n").split(b"\n")
+    lines = RULER.sub(b"", text.replace(b"\r", b"\n")).split(b"\n")
     for line in lines if len(text) < _BEGIN else lines[:-1]:
         if line.strip() and not line.lstrip().startswith((b";", b"#")):
             yield line.decode("utf-8", "replace").strip()
@@ -391,22 +392,24 @@ def _by_header(text: bytes) -> Recognized | None:
     if re.match(r"[-+.]?[0-9]", line):
         return None
     bare = re.sub(r'"[^"]*"', lambda match: match[0].strip('"').replace(",", " "), line)
-    mark = next((mark for mark in ("|", "\t", ";", ",") if mark in bare), " ")
+    found = separator_of(bare)
+    mark = found if found in bare else " "
+    is_parsable = mark not in " \t;,"
     names = [name.strip(" \t\"'").lower() for name in (bare.split() if mark == " " else bare.split(mark))]
     known = _COLUMN_NAMES.intersection(re.sub(r"%-?[0-9]+$", "", name) for name in names)
     of_squeue = {"st", "nodelist(reason)"} & {*names} or ({"time_limit", "submit_time"} <= {*names} and line.isupper())
     for key, needed in _OF_SITES:
-        if needed <= {*names} and mark == "|":
+        if needed <= {*names} and is_parsable:
             return Recognized(key, f"its header has {', '.join(sorted(needed))}")
-    if "jobid" in names and _OF_SQUEUE & set(names) and (mark in " |" or of_squeue):
+    if "jobid" in names and _OF_SQUEUE & set(names) and (mark == " " or is_parsable or of_squeue):
         return Recognized("squeue", f"its header has {', '.join(sorted(_OF_SQUEUE & set(names))[:3])}")
     if mark == " " and {"jobid", "jobidraw"} & known and (len(known) > 1 or set(second.strip()) <= set("- ")):
         return Recognized("sacct-aligned", "its header has JobID between blanks")
     if {"ts_submit", "workflow_id"} <= {*names}:
         return Recognized("wta", "it has the columns ts_submit and workflow_id")
-    if {"jobid", "jobidraw"} & known and (len(known) > 2 or mark == "|"):
+    if {"jobid", "jobidraw"} & known and (len(known) > 2 or is_parsable):
         return Recognized("sacct", f"its header has {', '.join(sorted(known)[:4])}")
-    if mark == "|" and len(known) == len(names):
+    if is_parsable and len(known) == len(names):
         return Recognized("sacct", f"its header has {', '.join(sorted(known)[:4])}")
     filled = [name for name in names if name]  # a column of row numbers has no name
     are_names = len(names) - len(filled) < 3 and all(len(name) <= 60 and name.count(" ") < 4 for name in filled)

@@ -8,7 +8,7 @@ import polars as pl
 
 from swflow.errors import SwflowError
 from swflow.log.importers import slurm
-from swflow.log.importers.cells import SEPARATORS, is_separator, one_byte, read_cells
+from swflow.log.importers.cells import is_separator, one_byte, read_cells
 from swflow.log.importers.jobcomp import read_jobcomp
 from swflow.log.importers.lines import Check, Layout, matches, padded, read_records, read_text
 from swflow.log.importers.records import ImportedLog, Site, Tally, make_log
@@ -16,6 +16,7 @@ from swflow.log.importers.slurm_jobs import records_of
 from swflow.log.importers.slurm_json import read_json
 from swflow.log.importers.slurm_values import JOB_ID, STEP, jobs_of
 from swflow.log.recognise import OTHER_NAMES, USED, is_jobcomp, is_yaml, without_messages, without_preamble
+from swflow.log.separators import SEPARATORS, separator_of
 
 #: The columns that the documentation recommends.
 RECOMMENDED = (
@@ -153,7 +154,8 @@ _TRES = ("alloctres", "reqtres", "allocgres", "reqgres")
 def _separator(text: bytes, delimiter: str) -> str:
     """Return the separator of a header: the given one, or another one between which it has JobID."""
     header = text.partition(b"\n")[0].decode("utf-8", "replace")
-    for one in (delimiter, *SEPARATORS):
+    likely = separator_of(header)
+    for one in (delimiter, *SEPARATORS, likely if likely != " " else delimiter):
         if "jobid" in _names(header, "\t" if one == r"\t" else one):
             return one
     return delimiter
