@@ -346,6 +346,16 @@ def test_a_delimiter_is_no_letter(tmp_path, delimiter, expected):
             import_table(str(tmp_path / "jobs.csv"), Site(), str(mapping))
 
 
+def test_nested_values_of_tables(tmp_path):
+    frame = pl.DataFrame({"t": [0], "n": [4], "r": [60], "who": [["ada", "eve"]], "ok": [True], "odd": [{"a": 1}]})
+    mapping = "columns: {submit_time: t, processors: n, run_time: r, user: who, status: ok}\nstatus: {true: 1}\n"
+    log = table_of(tmp_path, frame, mapping)
+    assert (log.header.names_of("user_id"), log.fields["status"][0]) == ({1: "ada"}, 1)
+    assert log.tally.notes == {"jobs with several names of a user (the first is taken)": (1, 2)}
+    with pytest.raises(SwflowError, match=r"columns: memory: column 'odd' holds Struct.*; expected numbers, times or"):
+        table_of(tmp_path, frame, mapping.replace("user: who", "memory: odd"))
+
+
 def test_values_of_tables(tmp_path):
     frame = pl.DataFrame({
         "t": [0.0, 1.0, 2.0, 3.0], "s": [None, 5.0, None, 9.0], "w": [4, 9, None, 2], "r": ["5", "0:10", "-1", "inf"],

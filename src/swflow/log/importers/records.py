@@ -282,9 +282,10 @@ def _in_range(records: pl.DataFrame, tally: Tally) -> pl.DataFrame:
 
 
 def _one_name(records: pl.DataFrame, tally: Tally) -> pl.DataFrame:
-    """Replace lists of partitions or queues, of which a job that never started had the choice, by their first name."""
-    for name in ("partition", "queue", "group"):
-        first = pl.col(name).str.extract(r"^[,\s]*([^,\s]+)\s*,", 1)
+    """Replace lists of names, as of the partitions of which a job that never started had the choice, by the first."""
+    for name in ("partition", "queue", "group", "user"):
+        after = r"\S" if name == "user" else ""  # the name of a person can be "Doe, Jane"
+        first = pl.col(name).str.extract(rf"^[,\s]*([^,\s]+)\s*,{after}", 1)
         tally.note(records, f"jobs with several names of a {name} (the first is taken)", first.is_not_null())
         records = records.with_columns(pl.coalesce(first, name).alias(name))
     return records

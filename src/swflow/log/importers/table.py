@@ -25,7 +25,7 @@ from swflow.log.importers.notation import (
     moments,
     spans,
 )
-from swflow.log.importers.records import ImportedLog, Site, Tally, make_log
+from swflow.log.importers.records import RECORD_COLUMNS, ImportedLog, Site, Tally, make_log
 from swflow.log.importers.slurm import STATES, kilobytes, state
 from swflow.values import number
 
@@ -95,7 +95,7 @@ def import_table(path: str, site: Site, mapping: str, *, resources: Mapping[str,
     lines = pl.int_range(table.height, dtype=pl.Int64, eager=True) + header_line + 1  # a column can be named "line"
     records = pl.DataFrame({"line": lines})
     for name, entry in columns.items():
-        given = _without_nothing(table[entry["column"]], name, records, tally)
+        given = _without_nothing(_unnested(table[entry["column"]], name, places[name]), name, records, tally)
         values = _converted(given, name, entry, site, about.get("status"), places[name])
         records = records.with_columns(values.alias(TARGETS[name]))
         if name in _MEMORY and given.dtype == pl.String:
@@ -119,6 +119,16 @@ def import_table(path: str, site: Site, mapping: str, *, resources: Mapping[str,
     form = f"csv ({Path(mapping).stem})"
     options: dict[str, Any] = {"source": path, "form": form, "resources": tuple(formulas)}
     return make_log(_completed(records, tally), tally, site, **options, keeps_times=mapping == "swflow")
+
+
+def _unnested(values: pl.Series, name: str, where: str) -> pl.Series:
+    """Return a column in which lists of names are texts with commas; raise an error for other nested values."""
+    is_list = isinstance(values.dtype, pl.List | pl.Array) and not values.dtype.inner.is_nested()
+    if is_list and TARGETS[name] in RECORD_COLUMNS and RECORD_COLUMNS[TARGETS[name]] == pl.String:
+        return values.cast(pl.List(pl.String)).list.join(",")
+    if (values.dtype.is_nested() and name != "depends_on") or values.dtype == pl.Binary:
+        raise SwflowError(f"{where}: column {values.name!r} holds {values.dtype}; expected numbers, times or texts")
+    return values
 
 
 def _without_nothing(values: pl.Series, name: str, records: pl.DataFrame, tally: Tally) -> pl.Series:
@@ -285,7 +295,7 @@ def _statuses(text: pl.Series, status: Mapping[object, int] | None) -> pl.Series
             ).cast(pl.Int64)
         )
         return words.to_series()
-    mapping = {str(key): int(value) for key, value in status.items()}
+    mapping = {str(key).lower() if isinstance(key, bool) else str(key): int(value) for key, value in status.items()}
     word = text.str.extract(r"^\s*(\S+)", 1)
     exact = text.replace_strict(mapping, default=None, return_dtype=pl.Int64)
     exact = exact.fill_null(word.replace_strict(mapping, default=None, return_dtype=pl.Int64))
