@@ -97,8 +97,9 @@ FILES: dict[tuple[str, str], tuple[str, list[dict[str, object]]]] = {
     ),
     ("csv", "spans of several units"): (
         csv(SEMICOLONS, *(f"{job};{CELLS};8;{span};1;COMPLETED" for job, span in enumerate(
-            ("2h", "1h60m", "1 h 59 min 60 s", "PT2H", "P0DT1H60M", "0 days, 2:00:00", "120 minutes", "7200.0"), 1))),
-        [USUAL] * 8,
+            ("2h", "0d 02:00:00", "1h60m", "1 h 59 min 60 s", "PT2H", "P0DT1H60M", "0 days, 2:00:00", "120 minutes",
+             "7200.0"), 1))),
+        [USUAL] * 9,
     ),
     ("csv", "times in other notations"): (
         csv(SEMICOLONS, *(f"{job};{times};8;7200;1;COMPLETED" for job, times in enumerate((
@@ -107,9 +108,10 @@ FILES: dict[tuple[str, str], tuple[str, list[dict[str, object]]]] = {
             "1,704,700,800;1.7047014E9;1704705000.0",
             "1704700800,0;1704701400,000;2024-01-08T10:10:00+01:00[Europe/Berlin]",
             "08.01.2024 08:00;8.1.2024 8:10:00;2024-01-08 09:10 a.m.",
+            "20240108080000;202401080810;2024.01.08_09:10:00",
             "2024-01-08 08:00:00 +0000 UTC;2024-01-08 10:10 AM SAST;2024-01-08 17:10:00 HKT",
         ), 1))),
-        [USUAL] * 6,
+        [USUAL] * 7,
     ),
     ("csv", "noon and midnight"): (
         csv(SEMICOLONS, "1;2024-01-08 12:00:00 AM;2024-01-08 12:00:00 PM;2024-01-08 1:00 PM;8;7200;1;COMPLETED"),
@@ -226,7 +228,11 @@ def test_a_point_before_three_digits_is_noted_if_it_can_group_them(tmp_path):
         ("json", slurm_json(), "its list of jobs is empty"),
         ("csv", csv(f"{SEMICOLONS};mem", f"1;{CELLS};8;7200;1;COMPLETED;1"), ":1: column 'mem' is a duplicate"),
         ("csv", csv(SEMICOLONS, f"1;{CELLS};8;7200;1;COMPLETED;x"), ":2: more cells than the header (separator ';')"),
-        ("csv", csv(SEMICOLONS, "1;soon;;;8;7200;1;COMPLETED"), "1 unreadable submit_time (give its format) (line 2)"),
+        (
+            "csv",
+            csv(SEMICOLONS, "1;soon;;;8;7200;1;COMPLETED"),
+            "1 unreadable submit_time (give its format, or --timezone) (line 2)",
+        ),
     ],
 )
 def test_the_reason_of_a_refusal_is_named(tmp_path, importer, content, words):

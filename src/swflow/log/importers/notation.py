@@ -52,7 +52,7 @@ def is_no_value(number: pl.Expr, *, small: bool = False) -> pl.Expr:
 
 
 _CLOCK = (
-    r"^(\d{4})[-/](\d\d?)[-/](\d\d?)(?:[T ]+(\d\d?):(\d\d)(?::(\d\d)(?:[.,](\d{1,9})\d*)?)?)?"
+    r"^(\d{4})[-/.](\d\d?)[-/.](\d\d?)(?:[T _]+(\d\d?):(\d\d)(?::(\d\d)(?:[.,](\d{1,9})\d*)?)?)?"
     r"(?:\s*([AaPp])\.?[Mm]\.?)?\s*(?:(Z|z|UTC|GMT)|([+-])(\d\d):?(\d\d)?(?::\d\d)?)?$"
 )
 
@@ -114,6 +114,7 @@ def moments(text: pl.Series, time_zone: str, *, zero: bool = False) -> tuple[pl.
     clock = text.str.to_datetime("%Y-%m-%dT%H:%M:%S", strict=False, time_unit="ms")
     first, last = local_moments(clock, time_zone)
     if clock.null_count() > text.null_count():
+        text = _with_marks(text)
         rest = text.set(clock.is_not_null(), None)
         rest = rest.set(rest.str.contains(_GROUPED).fill_null(False), None).fill_null(
             rest.str.replace_all(_GROUP_MARKS, "")
@@ -123,6 +124,29 @@ def moments(text: pl.Series, time_zone: str, *, zero: bool = False) -> tuple[pl.
         earlier, later = _spelled(rest.set(plain.is_not_null(), None), time_zone)
         first, last = (one.fill_null(plain).fill_null(other) for one, other in ((first, earlier), (last, later)))
     return first, last
+
+
+#: Dates of digits only, with a time or without; those with one are no numbers of seconds or milliseconds.
+_DATE = r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])"
+_DIGITS = rf"^{_DATE}(?:[01]\d|2[0-3])[0-5]\d(?:[0-5]\d)?$"
+
+
+def _with_marks(text: pl.Series) -> pl.Series:
+    """
+    Return times in which digits only have marks between their parts; dates only if all times are such.
+
+    Examples
+    --------
+    >>> columns = ["20240108080000", "202401080800", "1704700800"], ["20240108", None], ["20240108", "0"]
+    >>> [_with_marks(pl.Series(column)).to_list() for column in columns]
+    [['2024-01-08T08:00:00', '2024-01-08T08:00:00', '1704700800'], ['2024-01-08', None], ['20240108', '0']]
+    """
+    clock = text.str.replace(r"^(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)?$", "${1}-${2}-${3}T${4}:${5}:${6}")
+    clock = clock.str.replace(r":$", ":00")
+    text = clock.zip_with(text.str.contains(_DIGITS).fill_null(False), text)
+    if text.null_count() < len(text) and text.str.contains(rf"^{_DATE}$").all():
+        return text.str.replace(r"^(\d{4})(\d\d)(\d\d)$", "${1}-${2}-${3}")
+    return text
 
 
 def epoch(text: pl.Expr) -> pl.Expr:
@@ -291,7 +315,7 @@ def doubtful_points(text: pl.Expr) -> pl.Expr:
 _UNIT_OF_TIME = {
     "s": 1.0, "sec": 1.0, "secs": 1.0, "second": 1.0, "seconds": 1.0, "ms": 1e-3, "m": 60.0, "min": 60.0, "mins": 60.0,
     "minute": 60.0, "minutes": 60.0, "h": 3600.0, "hr": 3600.0, "hrs": 3600.0, "hour": 3600.0, "hours": 3600.0,
-    "d": 86400.0, "day": 86400.0, "days": 86400.0,
+    "d": 86400.0, "day": 86400.0, "days": 86400.0, "w": 604800.0, "week": 604800.0, "weeks": 604800.0,
 }  # fmt: skip
 
 
@@ -303,9 +327,12 @@ def spans(text: pl.Series) -> pl.Series:
     --------
     >>> spans(pl.Series(["01:30:00", "1-12", "2 days, 1:00:00", "90 min", "1h 30m", "PT2H", "7", "2 x"])).to_list()
     [5400.0, 129600.0, 176400.0, 5400.0, 5400.0, 7200.0, None, None]
+    >>> spans(pl.Series(["1d 02:00:00", "1+02:00:00", "1:02:00:00", "1 w"])).to_list()
+    [93600.0, 93600.0, 93600.0, 604800.0]
     """
     bare = text.to_frame("t").select(filled(pl.col("t"))).to_series()
-    bare = bare.str.replace(r"^(\d+) days?,? \+?(\d+:)", "${1}-${2}")
+    bare = bare.str.replace(r"(?i)^(\d+)\s*(?:d|days?,?|\+)\s*\+?(\d+:)", "${1}-${2}")
+    bare = bare.str.replace(r"^(\d+):(\d+:\d+:\d+)", "${1}-${2}")
     plain = bare.str.replace(r"^P(\d+D)?T?((?:[\d.]+[HMS])*)$", "${1}${2}").str.to_lowercase()  # ISO 8601
     parts = plain.str.extract_all(r"\d+(?:\.\d+)?\s*[a-z]+")
     each = pl.element().str.extract(r"^([\d.]+)", 1).cast(pl.Float64, strict=False) * pl.element().str.extract(

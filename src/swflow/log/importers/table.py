@@ -111,7 +111,7 @@ def import_table(path: str, site: Site, mapping: str, *, resources: Mapping[str,
         nothing = ["-1", *(["0"] if name == "array" or name in _TIMES else [])]
         if not (given.dtype.is_temporal() or given.dtype.is_nested()):
             unread &= given.cast(pl.String).is_in(nothing).not_()
-        hint = " (give its format)" if name in _TIMES and "format" not in entry else ""
+        hint = " (give its format, or --timezone)" if name in _TIMES and "format" not in entry else ""
         tally.note(records, f"unreadable {name}{hint}", pl.lit(unread))
     for name, formula in formulas.items():
         units = demand(table, name, formula, records, tally, "--resource")
@@ -311,7 +311,7 @@ def _moments(values: pl.Series, entry: Mapping[str, Any], site: Site, where: str
         return local_moments(values.cast(pl.Datetime("ms")), site.time_zone)[0]
     if "unit" in entry:
         return _numbers(values) * _SECONDS[entry["unit"]]
-    if values.dtype.is_numeric():
+    if values.dtype.is_numeric() and not values.dtype.is_integer():
         return values.to_frame("v").select(epoch(pl.col("v"))).to_series()
     text = values.cast(pl.String).str.strip_chars()
     form = entry.get("format")
