@@ -15,7 +15,11 @@ JOB = "1 0 5 60 4 -1 -1 4 90 -1 1 3 -1 -1 -1 -1 -1 -1"
 SGE = "all.q:n1:g:ada:{}:1:sge:0:{}:0:0:" + ":".join(["0"] * 18) + ":NONE:d:mpi:8:0:1.0:0.0:0.0:{}:0.0:NONE:1.0\n"
 
 FILES: dict[str, tuple[str, str, str]] = {
-    "swf": (f"; MaxProcs: 8\n{JOB}\n", f"{JOB}\n{JOB}\n", f";a comment\n{JOB} 7 8 site\n{JOB} 7 8 site\n"),
+    "swf": (
+        f"; MaxProcs: 8\n{JOB}\n",
+        f"# a comment\n{JOB} 7 8 site\n{JOB} 7 8 site\n",
+        f";a comment\n{JOB} 7 8 site\n{JOB} 7 8 site\n",
+    ),
     "sacct": (
         "JobID|User|State|Submit\n1|a|b|c\n",
         "JobIDRaw|JobID|NCPUS|\n1|1|4|\n",

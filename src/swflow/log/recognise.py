@@ -436,7 +436,9 @@ def _mapping_for(names: set[str]) -> str | None:
 def _by_numbers(text: bytes) -> Recognized | None:
     """Return what a text of numbers is, by the number of its fields."""
     fields = next(_lines(text), "").split()
-    numbers = sum(re.fullmatch(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?", field) is not None for field in fields)
+    number = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+    numbers = sum(number.fullmatch(field) is not None for field in fields)
+    is_standard = 18 <= len(fields) < 29 and all(map(number.fullmatch, fields[:18]))
     if text.startswith(b";"):
         comments = [line for line in text.split(b"\n", 500)[:500] if line.lstrip().startswith(b";")]
         named = len(comments[-1].lstrip(b"; ").split()) if comments else 0
@@ -445,7 +447,8 @@ def _by_numbers(text: bytes) -> Recognized | None:
         return Recognized("swf", "its comments begin with ;")
     if len(fields) == 29 and numbers >= 11 and numbers < 29:
         return Recognized("gwf", "its lines have 29 fields")
-    if text.startswith(b"#") and len(fields) >= 11 and numbers >= 11 and not len(fields) == numbers == 18:
+    is_standard &= not re.search(rb"(?i)\bgwf\b|grid workload|SiteID", text[:4096])
+    if text.startswith(b"#") and len(fields) >= 11 and numbers >= 11 and not is_standard:
         return Recognized("gwf", f"its comments begin with #, and its lines have {len(fields)} fields")
     if len(fields) >= 17 and numbers >= 17:
         return Recognized("swf", f"its lines have {len(fields)} fields, mostly numbers")
