@@ -54,6 +54,7 @@ KINDS: dict[str, tuple[str, str]] = {
     "slurm-nodes": ("nodes of Slurm (scontrol show node)", f"{_SITE} --nodes FILE"),
     "slurm-reservations": ("reservations of Slurm (scontrol show res)", f"{_SITE} --reservations FILE"),
     "slurm-events": ("events of Slurm's nodes (sacctmgr show event)", f"{_SITE} --events FILE"),
+    "slurm-tables": ("tables of Slurm in JSON (sacctmgr)", "print them with -P: sacctmgr show qos -P"),
     "slurm-qos": ("QOS of Slurm (sacctmgr show qos)", f"{_SITE} --qos FILE"),
     "slurm-usage": ("usage of Slurm's associations (sshare)", f"{_SITE} --usage FILE"),
     "slurm-associations": ("associations of Slurm (sacctmgr show assoc)", f"{_SITE} --associations FILE"),
@@ -235,14 +236,18 @@ _JSON: tuple[tuple[str, set[str], set[str]], ...] = (
     ("condor", {"ClusterId"}, {"ProcId", "QDate", "JobStatus"}),
     ("philly", {"attempts"}, {"submitted_time", "vc"}),
     ("qstat-json", {"Jobs"}, {"pbs_version", "Resource_List"}),
+    ("sge-json", {"job_number"}, {"ru_wallclock", "wallclock", "submission_time", "granted_pe"}),
+    ("bacct", {"RECORDS"}, {"JOBS", "JOBID"}),
     ("oar", set(), {"assigned_network_address", "submissionTime", "submission_time", "Job_Id"}),
     ("jobcomp-json", {"jobid"}, {"@submit", "@start", "@end"}),
-    ("sge-json", {"job_number"}, {"ru_wallclock", "wallclock", "submission_time", "granted_pe"}),
     ("slurm-nodes", {"nodes"}, {"real_memory", "architecture", "boot_time"}),
     ("scontrol-site", {"partitions"}, {"maximums", "configured", "total_cpus"}),
     ("slurm-reservations", {"reservations"}, {"node_list", "purge_completed", "partition"}),
     ("squeue", {"job_id"}, {"job_state", "state_reason"}),
     ("sacct-json", {"job_id"}, {"time", "association", "allocation_nodes", "state"}),
+    ("scontrol-site", {"sinfo"}, {"node", "nodes", "partition"}),
+    ("slurm-tables", {"qos"}, {"preempt", "limits", "usage_factor"}),
+    ("slurm-tables", {"associations"}, {"parent_account", "account"}),
 )
 
 
