@@ -356,6 +356,17 @@ def test_nested_values_of_tables(tmp_path):
         table_of(tmp_path, frame, mapping.replace("user: who", "memory: odd"))
 
 
+def test_a_start_follows_from_the_end_and_the_run_time(tmp_path):
+    frame = pl.DataFrame(
+        {"t": [0, 0], "b": [None, 5], "e": [90, None], "r": [60, 7], "n": [4, 4], "code": ["0.0", "1.0"]}
+    )
+    mapping = "columns: {submit_time: t, start_time: b, end_time: e, processors: n, status: code, run_time: r}\n"
+    log = table_of(tmp_path, frame, mapping + "status: {0: 1, other: 0}\n")
+    assert log.fields.select("wait_time", "run_time", "status").rows() == [(30, 60, 1), (5, 7, 0)]
+    log = table_of(tmp_path, frame, mapping.replace(", run_time: r", ""))
+    assert log.tally.notes["without a start or an end (the run time is unknown)"] == (1, 3)
+
+
 def test_values_of_tables(tmp_path):
     frame = pl.DataFrame({
         "t": [0.0, 1.0, 2.0, 3.0], "s": [None, 5.0, None, 9.0], "w": [4, 9, None, 2], "r": ["5", "0:10", "-1", "inf"],

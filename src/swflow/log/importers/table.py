@@ -295,12 +295,23 @@ def _statuses(text: pl.Series, status: Mapping[object, int] | None) -> pl.Series
             ).cast(pl.Int64)
         )
         return words.to_series()
-    mapping = {str(key).lower() if isinstance(key, bool) else str(key): int(value) for key, value in status.items()}
+    mapping = {_shortened(str(key).lower() if isinstance(key, bool) else str(key)): int(value)
+               for key, value in status.items()}  # fmt: skip
+    text = text.str.replace(_WHOLE, "${1}")
     word = text.str.extract(r"^\s*(\S+)", 1)
     exact = text.replace_strict(mapping, default=None, return_dtype=pl.Int64)
     exact = exact.fill_null(word.replace_strict(mapping, default=None, return_dtype=pl.Int64))
     other = mapping.get("other")
     return exact if other is None else exact.set(exact.is_null() & text.is_not_null(), other)
+
+
+#: A whole number as programs write it whose columns have decimals.
+_WHOLE = r"^(-?\d+)\.0+$"
+
+
+def _shortened(text: str) -> str:
+    """Return a text; a whole number without decimals."""
+    return re.sub(_WHOLE, r"\1", text)
 
 
 def _moments(values: pl.Series, entry: Mapping[str, Any], site: Site, where: str) -> pl.Series:
@@ -335,6 +346,9 @@ def _completed(records: pl.DataFrame, tally: Tally) -> pl.DataFrame:
     if "start" in records.columns:
         start, end = pl.col("start"), pl.col("end") if "end" in records.columns else pl.lit(None, pl.Float64)
         idle = pl.col("run_time").fill_null(0) == 0 if "run_time" in records.columns else pl.lit(True)
+        if {"run_time", "end"} <= {*records.columns}:
+            began = pl.when(pl.col("run_time") > 0).then(pl.col("end") - pl.col("run_time"))
+            records = records.with_columns(start=start.fill_null(began))
         cancelled = pl.col("status") == 5 if "status" in records.columns else pl.lit(False)
         # Slurm's database has a start of 0 for these, others none or the planned one.
         never = ((start == 0) & (pl.col("submit") > 0)) | (start.is_null() & end.is_not_null() & idle)
@@ -348,6 +362,7 @@ def _completed(records: pl.DataFrame, tally: Tally) -> pl.DataFrame:
     if "run_time" not in records.columns:
         records = records.with_columns(run_time=pl.col("end") - pl.col("start"))
         records = tally.drop(records, "ended before it started", pl.col("run_time") < 0)
+        tally.note(records, "without a start or an end (the run time is unknown)", pl.col("run_time").is_null())
     if not {"allocated_processors", "requested_processors"} & set(records.columns):
         tally.note(records, "nodes taken for processors", pl.lit(True))
         records = records.with_columns(allocated_processors=pl.col("nodes"))
