@@ -1,10 +1,12 @@
 """
 Measure time and memory of importing 1 million lines of sacct, and the time from sacct.txt to an answer.
 
-The answer is a what-if table of eight rows (one command), and the report of a new project (two commands).
+Before that, it imports 200,000 records each of sacct, LSF, Grid Engine and PBS (`--records`). The answer is a what-if
+table of eight rows (one command), and the report of a new project (two commands).
 """
 
 import argparse
+import os
 import resource
 import subprocess
 import sys
@@ -54,6 +56,69 @@ def write(path: Path, lines: int, odd: float) -> None:
             )
 
 
+def record(kind: str, job: int, user: int, times: tuple[int, int, int], cpus: int) -> str:
+    """Return the record of a job of 1 to 16 processors on each node, with its submission, start and end."""
+    submit, start, end = times
+    nodes, each = max(1, cpus // 16), min(cpus, 16)
+    if kind == "sacct":
+        clocks = "|".join(datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%dT%H:%M:%S") for time in times)
+        tres = f"billing={cpus},cpu={cpus},mem={2 * cpus}G,node={nodes}"
+        return f"{job}|u{user}|acc{user % 40}|main|normal|COMPLETED|{clocks}|1-00:00:00|{cpus}|{cpus}|{nodes}|{tres}"
+    if kind == "lsf":
+        hosts = " ".join(f'"{each}*n{node}"' for node in range(nodes))
+        usage = "9.5 1.5 0 0 -1 0 0 0 0 0 0 0 -1 0 0 0 0 0 -1"
+        return (
+            f'"JOB_FINISH" "10.1" {end} {job} {user} 16 {cpus} {submit} 0 0 {start} "u{user}" "normal" "span[ptile=16]"'
+            f' "" "" "front" "/home/u{user}" "" "out" "" "{submit}.{job}" 0 {nodes} {hosts} 64 60.0 "job" "run"'
+            f' {usage} "" "default" 0 {cpus} "" "" 0 8192 0 "" "" "" "" 0 "" 0 "" -1 "" "" "" "" -1 "" "" 1040 ""'
+            f' {start} "" "" 2 1032 "0" 1033 "0" 0 86400 64 2048 "select[type == local]" "" -1 "" -1 0 "" 0 0'
+        )
+    if kind == "sge":
+        usage = ":".join(["0"] * 18)
+        return (
+            f"all.q:n1:g:u{user}:job:{job}:sge:0:{submit}:{start}:{end}:0:0:{usage}:NONE:dep:mpi:{cpus}:0:80.0:0.0:0.0:"
+            f"-u u{user} -l h_rt=86400,h_vmem=2G -pe mpi {cpus}:0.0:NONE:1048576.0:0:0"
+        )
+    hosts = "+".join(f"n{node}/0*{each}" for node in range(nodes))
+    vnodes = "+".join(f"(n{node}:ncpus={each}:mem=16777216kb)" for node in range(nodes))
+    return (
+        f"{datetime.fromtimestamp(end, UTC):%m/%d/%Y %H:%M:%S};E;{job}.srv;user=u{user} group=g jobname=job queue=q "
+        f"ctime={submit} qtime={submit} etime={submit} start={start} exec_host={hosts} exec_vnode={vnodes} "
+        f"Resource_List.ncpus={cpus} Resource_List.nodect={nodes} Resource_List.select={nodes}:ncpus={each}:mem=16gb "
+        f"Resource_List.walltime=24:00:00 end={end} Exit_status=0 resources_used.cput=00:10:00 "
+        f"resources_used.mem=1024kb resources_used.ncpus={cpus} resources_used.walltime=00:20:00 run_count=1"
+    )
+
+
+def records(folder: Path, count: int) -> None:
+    """Import records of each format in separate processes; print the time and the memory of each."""
+    draw = np.random.default_rng(2)
+    submit = 1_704_067_200 + np.cumsum(draw.exponential(60, count)).astype(int)
+    start = submit + draw.exponential(3600, count).astype(int)
+    end = start + draw.lognormal(7, 2, count).astype(int) % 172800
+    cpus, user = 2 ** draw.integers(0, 8, count), draw.integers(0, 500, count)
+    jobs = list(zip(user.tolist(), zip(submit.tolist(), start.tolist(), end.tolist(), strict=True), cpus.tolist(),
+                    strict=True))  # fmt: skip
+    for kind in ("sacct", "lsf", "sge", "pbs"):
+        source = folder / f"{kind}.txt"
+        with source.open("w") as file:
+            if kind == "sacct":
+                file.write(
+                    "JobID|User|Account|Partition|QOS|State|Submit|Start|End|Timelimit|ReqCPUS|AllocCPUS|NNodes|"
+                )
+                file.write("AllocTRES\n")
+            file.writelines(f"{record(kind, number, *job)}\n" for number, job in enumerate(jobs, 1))
+        command = [sys.executable, "-c", "from swflow.cli import main; main()", "import", kind, str(source), "-o"]
+        began = time.perf_counter()
+        process = subprocess.Popen([*command, f"{folder}/out.parquet"], stdout=subprocess.DEVNULL)
+        _, status, used = os.wait4(process.pid, 0)
+        seconds, size = time.perf_counter() - began, source.stat().st_size / 1e6
+        source.unlink()
+        if status:
+            sys.exit(f"import {kind}: exit status {status}")
+        print(f"{kind}: {count:,} records, {size:,.0f} MB: {seconds:.1f} s, {used.ru_maxrss / 1024:,.0f} MB of memory")
+
+
 def timed(command: list[str], folder: Path) -> tuple[float, float]:
     """Run a command; return elapsed and CPU seconds, including its children."""
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
@@ -91,12 +156,24 @@ def main() -> None:
         default=60_000,
         help="Lines of the file for the answers; 0 skips them (default: 60,000).",
     )
-    parser.add_argument("--lines", type=int, default=1_000_000)
+    parser.add_argument(
+        "--lines",
+        type=int,
+        default=1_000_000,
+        help="Lines of sacct; 0 skips them and the answers (default: 1,000,000).",
+    )
     parser.add_argument(
         "--odd", type=float, default=0.001, help="Share of jobs with separators in their texts (default: 0.001)."
     )
+    parser.add_argument(
+        "--records", type=int, default=200_000, help="Records of each format; 0 skips them (default: 200,000)."
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
+        if options.records:
+            records(Path(folder), options.records)
+        if not options.lines:
+            return
         source = Path(folder) / "sacct.txt"
         write(source, options.lines, options.odd)
         command = [sys.executable, "-c", "from swflow.cli import main; main()", "import", "sacct", str(source)]

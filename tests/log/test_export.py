@@ -1,6 +1,7 @@
 """Tests of exports of workloads and schedules to other formats, and of reading them again."""
 
 import json
+import random
 from dataclasses import replace
 
 import polars as pl
@@ -9,7 +10,8 @@ import pytest
 from helpers.cli import call
 from helpers.records import read, sacct, text
 from swflow.jobs.machine import Machine
-from swflow.jobs.table import JOB_COLUMNS, SWF_FIELDS
+from swflow.jobs.table import IMPORTED_COLUMNS, JOB_COLUMNS, SWF_FIELDS
+from swflow.log.imported import write_log
 from swflow.log.recognise import recognize
 from swflow.log.swf import GUESSED_MACHINE, read_swf
 from swflow.workload.clean import clean_log, open_workload
@@ -100,6 +102,51 @@ def test_what_is_exported_is_imported_again(imported, ending):
         assert again.jobs["estimate"].to_list() == pl.Series(imported["estimate"]).to_list()
     kind = recognize(f"back.{ending}")
     assert (kind.key, kind.columns) == {"csv": ("csv", "swflow"), "json": ("batsim", None)}.get(ending, ("swf", None))
+
+
+def random_log(rng: random.Random, path) -> None:
+    """Write an imported log with all columns, whose values are known or unknown at random."""
+    count, rows, sent = rng.randint(2, 40), [], rng.choice([0.0, 30.5])
+    for job in range(1, count + 1):
+        sent += rng.choice([0.0, 1.0, 7.5, 1000 * rng.random()])
+        run = rng.choice([1.0, 10.25, 1e5 * rng.random()])
+        known = {"job_id": job, "submit_time": sent, "run_time": run, "allocated_processors": rng.randint(1, 64),
+                 "site_job_id": f"s{job}"}  # fmt: skip
+        maybe = {"wait_time": 1e4 * rng.random(), "average_cpu_time": run / 2, "requested_processors": 64, "gpus": 2,
+                 "requested_time": run, "status": 1, "suspended_time": 3.5, "eligible_after": 4.0, "think_time": 9.0,
+                 "used_memory": 1024.5, "requested_memory": 2048.0, "licenses": 2, "memory": 4096, "array_id": 1,
+                 "array_limit": 3, "nodes": 2, "requested_nodes": 2}  # fmt: skip
+        maybe |= {name: rng.randint(1, 3) for name in SWF_FIELDS if name.endswith("_id") and name != "job_id"}
+        maybe |= {"unix_group_id": rng.randint(1, 2), "constraint_id": rng.randint(1, 2)}
+        before = rng.randint(1, max(1, job - 1))
+        maybe |= {"depends_on": [before], "preceding_job_id": before}
+        rows.append(known | {name: value for name, value in maybe.items() if job == 2 or rng.random() < 0.8})
+    fields = pl.DataFrame(rows, {**SWF_FIELDS, **IMPORTED_COLUMNS}, orient="row")
+    fields = fields.with_columns(depends_on=pl.when(pl.col("job_id") != 1).then("depends_on"))
+    history = [{"stage": "import", "format": "x", "read": count, "kept": count, "removed": {}, "notes": {}}]
+    write_log(path, fields, {"MaxProcs": ["64"]}, history)
+
+
+@pytest.mark.parametrize("ending", ["csv", "swf", "swf.gz"])
+def test_random_logs_come_back(tmp_path, monkeypatch, ending):
+    monkeypatch.chdir(tmp_path)
+    rng = random.Random(7)
+    for _ in range(8):
+        random_log(rng, tmp_path / "log.parquet")
+        assert call("clean", "log.parquet", "-o", "w.parquet", "--keep-cancelled") == 0
+        given = clean_log("log.parquet", drop=[], keep_cancelled=True).jobs
+        assert call("export", "w.parquet", "-o", f"back.{ending}") == 0
+        back = f"back.{ending}"
+        if ending == "csv":
+            assert call("import", "csv", back, "--columns", "swflow", "--processors", "64", "-o", "back.parquet") == 0
+            back = "back.parquet"
+        found = clean_log(back, drop=[], keep_cancelled=True).jobs
+        for name in given.columns if ending == "csv" else SWF_FIELDS:
+            if name.endswith("_id") and name not in ("job_id", "site_job_id"):  # numbered by their first job
+                pairs = set(zip(given[name], found[name], strict=True))
+                assert len(pairs) == len({one for one, _ in pairs}) == len({one for _, one in pairs}), name
+            else:
+                assert found[name].to_list() == given[name].to_list(), name
 
 
 def test_schedules(folder):

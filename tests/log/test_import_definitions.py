@@ -35,6 +35,12 @@ def placements(fields: list[str], columns: tuple[str, ...]) -> list[list[str]]:
     return found
 
 
+def is_whole(line: str, agrees) -> list[str]:
+    """Return the columns of a line that is a whole record; empty for others."""
+    found = placements(line.split("|"), COLUMNS) if line.count("|") == 5 else []
+    return found[0] if found and agrees(dict(zip(COLUMNS, found[0], strict=True))) else []
+
+
 def read_plainly(text: str, agrees) -> tuple[list[tuple[int, str, str]], dict[str, list[int]]]:
     """Return line, id and number of CPUs of each record, and the lines of repaired and dropped records by reason."""
     lines = text.split("\n")
@@ -67,6 +73,9 @@ def read_plainly(text: str, agrees) -> tuple[list[tuple[int, str, str]], dict[st
         if len({(way[0], way[1], way[3], way[5]) for way in ways}) == 1:
             found.append((number, ways[0][0], ways[0][3]))
             counts.setdefault("mended: separators or line breaks in a text", []).append(number)
+        elif not ways and (alone := is_whole(record.split("\n")[0], agrees)):
+            found.append((number, alone[0], alone[3]))
+            counts.setdefault("malformed line", []).extend(number + place for place in range(1, record.count("\n") + 1))
         else:
             reason = "too few fields" if len(fields) < 6 else "ambiguous fields"
             counts.setdefault(reason, []).append(number)

@@ -138,5 +138,5 @@ def test_a_workload_of_batsim_comes_back(tmp_path):
     import_batsim(str(tmp_path / "a.json"), Site()).write(tmp_path / "b.parquet")
     before, after = (clean_log(tmp_path / name) for name in ("a.swf", "b.parquet"))
     names = ("job_id", "submit_time", "run_time", "processors", "estimate")
-    assert after.jobs.select(names).equals(before.jobs.select(names).with_columns(before.jobs["submit_time"] - 10))
+    assert after.jobs.select(names).equals(before.jobs.select(names))
     assert after.machine.processors == 16

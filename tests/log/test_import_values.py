@@ -346,6 +346,27 @@ def test_a_delimiter_is_no_letter(tmp_path, delimiter, expected):
             import_table(str(tmp_path / "jobs.csv"), Site(), str(mapping))
 
 
+def test_nested_values_of_tables(tmp_path):
+    frame = pl.DataFrame({"t": [0], "n": [4], "r": [60], "who": [["ada", "eve"]], "ok": [True], "odd": [{"a": 1}]})
+    mapping = "columns: {submit_time: t, processors: n, run_time: r, user: who, status: ok}\nstatus: {true: 1}\n"
+    log = table_of(tmp_path, frame, mapping)
+    assert (log.header.names_of("user_id"), log.fields["status"][0]) == ({1: "ada"}, 1)
+    assert log.tally.notes == {"jobs with several names of a user (the first is taken)": (1, 2)}
+    with pytest.raises(SwflowError, match=r"columns: memory: column 'odd' holds Struct.*; expected numbers, times or"):
+        table_of(tmp_path, frame, mapping.replace("user: who", "memory: odd"))
+
+
+def test_a_start_follows_from_the_end_and_the_run_time(tmp_path):
+    frame = pl.DataFrame(
+        {"t": [0, 0], "b": [None, 5], "e": [90, None], "r": [60, 7], "n": [4, 4], "code": ["0.0", "1.0"]}
+    )
+    mapping = "columns: {submit_time: t, start_time: b, end_time: e, processors: n, status: code, run_time: r}\n"
+    log = table_of(tmp_path, frame, mapping + "status: {0: 1, other: 0}\n")
+    assert log.fields.select("wait_time", "run_time", "status").rows() == [(30, 60, 1), (5, 7, 0)]
+    log = table_of(tmp_path, frame, mapping.replace(", run_time: r", ""))
+    assert log.tally.notes["without a start or an end (the run time is unknown)"] == (1, 3)
+
+
 def test_values_of_tables(tmp_path):
     frame = pl.DataFrame({
         "t": [0.0, 1.0, 2.0, 3.0], "s": [None, 5.0, None, 9.0], "w": [4, 9, None, 2], "r": ["5", "0:10", "-1", "inf"],
@@ -382,7 +403,8 @@ def test_values_of_tables(tmp_path):
     assert jobs["queue_id"].to_list() == [1, None, None, 2]
     assert log.tally.notes == {
         "unreadable run_time": (1, 5), "unreadable processors": (1, 4), "unreadable status": (1, 4),
-        "unreadable memory": (2, 2), "dependencies on jobs that are not in the log (left out)": (5, 2),
+        "unreadable memory": (2, 2), "run_time with one colon, read as minutes and seconds": (1, 3),
+        "dependencies on jobs that are not in the log (left out)": (5, 2),
     }  # fmt: skip
     again = table_of(
         tmp_path, frame, "columns: {job_id: w, submit_time: t, run_time: t, processors: t, depends_on: list}"

@@ -5,13 +5,13 @@ import json
 import pytest
 import yaml
 
-from helpers.records import NEVER, USUAL, csv, jobcomp, one, pbs, read, sacct, sge, slurm_json, text
+from helpers.records import NEVER, USUAL, csv, jobcomp, lsf, one, pbs, read, sacct, sge, slurm_json, text
 from swflow.errors import SwflowError
 from swflow.log.recognise import recognize
 
 #: The kind that a file is recognized as, by importer.
 KINDS = {"sacct": "sacct", "json": "sacct-json", "yaml": "sacct-yaml", "jobcomp": "jobcomp", "pbs": "pbs", "sge": "sge",
-         "csv": "csv"}  # fmt: skip
+         "csv": "csv", "lsf": "lsf"}  # fmt: skip
 
 JOBS = [one(), one(job_id=2)]
 HEADED = "JobID|State|Submit|Start|End|NCPUS|NNodes"
@@ -21,6 +21,14 @@ TIMES = "2024-01-08T08:00:00|2024-01-08T08:10:00|2024-01-08T09:10:00"
 #: (importer, what is odd) to the content and the expected jobs.
 FILES: dict[tuple[str, str], tuple[str, list[dict[str, object]]]] = {
     ("sacct", "messages before the header"): (f"sacct: warning: slow\n# of January\n\n{text(sacct())}", [USUAL]),
+    ("sacct", "messages between the records"): (
+        text(sacct(), "sacct: error: slurmdbd: no answer", sacct(JobID=2)), [USUAL, USUAL]
+    ),
+    ("sacct", "a separator that only the header shows"): (text(sacct()).replace("|", "@@"), [USUAL]),
+    ("sacct", "times of a locale"): (
+        text(sacct(**{name: f"Mon 08 Jan 2024 {time}:00 AM CET" for name, time in
+                      (("Submit", "09:00"), ("Start", "09:10"), ("End", "10:10"))})), [USUAL]
+    ),
     ("sacct", "counts with units, and as floats"): (
         f"{HEADED}\n1|COMPLETED|{TIMES}|2.5K|1K\n2|COMPLETED|{TIMES}|8.0|2.0\n3|COMPLETED|{TIMES}|8.5|2\n",
         [{"allocated_processors": 2560, "nodes": 1024}, {"allocated_processors": 8, "nodes": 2},
@@ -30,10 +38,15 @@ FILES: dict[tuple[str, str], tuple[str, list[dict[str, object]]]] = {
         f"JobID|State|Submit|Start|End|AllocTRES|ReqGRES\n1|COMPLETED|{TIMES}|cpu=8,mem=1G,node=2|gpu:2\n",
         [{"allocated_processors": 8, "nodes": 2, "gpus": 4}],
     ),
+    ("sacct", "a limit of 0, and a run without a start"): (
+        text(sacct(Timelimit="00:00:00", Start="Unknown")), [USUAL | {"requested_time": None}]
+    ),
+    ("sacct", "a last line that is cut off"): (text(sacct(), sacct(JobID=2))[:-40], [USUAL]),
     ("sacct", "cut states"): (
         text(*(sacct(JobID=job, State=state) for job, state in enumerate(("CANCELLED+", "OUT_OF_ME+", "CA", "TO"), 1))),
         [{"status": status} for status in (5, 0, 5, 0)],
     ),
+    ("json", "messages before the jobs"): (f"sacct: error: slow\n{slurm_json(one())}", [USUAL]),
     ("json", "jobs in lines"): ("".join(json.dumps(job) + "\n" for job in JOBS), [USUAL, USUAL]),
     ("json", "several documents"): ("\n".join(slurm_json(job) for job in JOBS), [USUAL, USUAL]),
     ("json", "infinite and null numbers"): (
@@ -84,8 +97,9 @@ FILES: dict[tuple[str, str], tuple[str, list[dict[str, object]]]] = {
     ),
     ("csv", "spans of several units"): (
         csv(SEMICOLONS, *(f"{job};{CELLS};8;{span};1;COMPLETED" for job, span in enumerate(
-            ("2h", "1h60m", "1 h 59 min 60 s", "PT2H", "P0DT1H60M", "0 days, 2:00:00", "120 minutes", "7200.0"), 1))),
-        [USUAL] * 8,
+            ("2h", "0d 02:00:00", "1h60m", "1 h 59 min 60 s", "PT2H", "P0DT1H60M", "0 days, 2:00:00", "120 minutes",
+             "7200.0"), 1))),
+        [USUAL] * 9,
     ),
     ("csv", "times in other notations"): (
         csv(SEMICOLONS, *(f"{job};{times};8;7200;1;COMPLETED" for job, times in enumerate((
@@ -93,8 +107,11 @@ FILES: dict[tuple[str, str], tuple[str, list[dict[str, object]]]] = {
             "2024-01-08 8:00:00 AM;2024-01-08 08:10 am;2024-01-08 09:10:00 AM",
             "1,704,700,800;1.7047014E9;1704705000.0",
             "1704700800,0;1704701400,000;2024-01-08T10:10:00+01:00[Europe/Berlin]",
+            "08.01.2024 08:00;8.1.2024 8:10:00;2024-01-08 09:10 a.m.",
+            "20240108080000;202401080810;2024.01.08_09:10:00",
+            "2024-01-08 08:00:00 +0000 UTC;2024-01-08 10:10 AM SAST;2024-01-08 17:10:00 HKT",
         ), 1))),
-        [USUAL] * 4,
+        [USUAL] * 7,
     ),
     ("csv", "noon and midnight"): (
         csv(SEMICOLONS, "1;2024-01-08 12:00:00 AM;2024-01-08 12:00:00 PM;2024-01-08 1:00 PM;8;7200;1;COMPLETED"),
@@ -109,6 +126,9 @@ FILES: dict[tuple[str, str], tuple[str, list[dict[str, object]]]] = {
         csv(SEMICOLONS, *(f"{job};{CELLS};8;7200;1;{state}" for job, state in enumerate(
             ("Completed", "done", "CD", "Failed", "F", "Node_fail", "CANCELLED by 7", "canceled", "1.0", "odd"), 1))),
         [{"status": status} for status in (1, 1, 1, 0, 0, 0, 5, 5, 1, None)],
+    ),
+    ("csv", "a table as a database prints it"): (
+        f" {SEMICOLONS}\n-----+------\n 1;{CELLS};8;7200;1;COMPLETED\n".replace(";", " ; "), [USUAL]
     ),
     ("csv", "the separator as Excel states it"): (
         "sep=;\n" + csv(SEMICOLONS, f"1;{CELLS};8;7200;1;COMPLETED"), [USUAL]
@@ -132,17 +152,31 @@ FILES: dict[tuple[str, str], tuple[str, list[dict[str, object]]]] = {
     ("pbs", "the nodes of a Cray are not its login nodes"): (
         pbs(exec_host="login/3", Resource_List__mppwidth=48, Resource_List__mppnppn=24)
         + pbs("2.f", exec_host="login/3", Resource_List__mppwidth=48)
-        + pbs("3.f", exec_host="login/3", Resource_List__mppnodect=4, Resource_List__mppnppn=12),
-        [{"allocated_processors": 48, "nodes": nodes} for nodes in (2, None, 4)],
+        + pbs("3.f", exec_host="login/3", Resource_List__mppnodect=4, Resource_List__mppnppn=12)
+        + pbs("4.f", exec_host="login/3", Resource_List__size=48, Resource_List__nodect=1),
+        [{"allocated_processors": 48, "nodes": nodes} for nodes in (2, None, 4, None)],
     ),
     ("pbs", "limits with days"): (
         pbs(Resource_List__walltime="1:12:00:00") + pbs("2.f", Resource_List__walltime="36:00:00"),
         [USUAL | {"requested_time": 129600}] * 2,
     ),
+    ("pbs", "memory that only the chunks state"): (
+        pbs(Resource_List__select="2:ncpus=4:mem=8gb") + pbs("2.f", exec_vnode="(n1:ncpus=8:mem=16777216kb)"),
+        [USUAL | {"memory": 16384}] * 2,
+    ),
     ("pbs", "memory of each process"): (
         pbs(Resource_List__pmem="2gb"), [USUAL | {"requested_memory": 2 * 1024**2, "memory": 16384}]
     ),
     ("sge", "an infinite hard limit beside a soft one"): (sge(category="-l h_rt=INFINITY,s_rt=2:0:0"), [USUAL]),
+    ("lsf", "a run limit after lists of pairs and of the usage of hosts"): (
+        "".join(
+            lsf(job=job, estimate=-1)[:-1] + f' "" "" 16 "" 5 "" "" 1 1032 "0" {usage} {limit} 64 2048 "{need}" ""\n'
+            for job, (usage, limit, need) in enumerate((
+                ("0", 7200, "select[x] rusage[ngpus_physical=2.00]"), ('1 "n1" 1 2 3 4', 7200, ""),
+                ('2 "n1" 1 2 3 4 5 "n2" 1 2 3 4 5', 7200, ""), ("0", -1, "")), 1)
+        ),
+        [USUAL | {"gpus": 4}, USUAL, USUAL, USUAL | {"requested_time": None}],
+    ),
     ("sge", "powers of 1,000 and 1,024"): (
         sge(category="-l h_vmem=1024m") + sge(job=2, category="-l h_vmem=1024M"),
         [{"requested_memory": 1e6}, {"requested_memory": 1024**2}],
@@ -168,11 +202,37 @@ def test_a_text_in_utf_16_is_read(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("importer", "content", "note"),
+    [
+        ("sacct", "JobID|State|Submit|Start|End|NCPUS|ReqMem\n1|COMPLETED|{}|8|16Gn\n", "ReqMem per node without"),
+        ("sacct", "JobID|State|Submit|Start|End|AllocTRES\n1|COMPLETED|{}|1=8,1001=2\n", "resources that only have"),
+        ("csv", csv(SEMICOLONS, f"1;{CELLS};8;1:30;1;COMPLETED"), "requested_time with one colon, read as minutes"),
+        ("csv", csv(SEMICOLONS, f"1;{CELLS};8;7200;16Gn;COMPLETED"), "memory per node without a number of nodes"),
+    ],
+)
+def test_a_value_that_can_mean_two_things_is_noted(tmp_path, importer, content, note):
+    notes = read(tmp_path, importer, content.replace("{}", TIMES)).tally.notes
+    assert [text for text in notes if text.startswith(note)]
+
+
+def test_a_point_before_three_digits_is_noted_if_it_can_group_them(tmp_path):
+    noted = "memory with a point before three digits, read as decimal"
+    for memory, count in (("2.048", 1), ("2.04", 0), ("0.512", 0)):
+        log = read(tmp_path, "csv", csv(SEMICOLONS, f"1;{CELLS};8;7200;{memory};COMPLETED"))
+        assert log.tally.notes.get(noted, (0, 0))[0] == count
+
+
+@pytest.mark.parametrize(
     ("importer", "content", "words"),
     [
         ("json", slurm_json(), "its list of jobs is empty"),
         ("csv", csv(f"{SEMICOLONS};mem", f"1;{CELLS};8;7200;1;COMPLETED;1"), ":1: column 'mem' is a duplicate"),
-        ("csv", csv(SEMICOLONS, "1;soon;;;8;7200;1;COMPLETED"), "1 unreadable submit_time (line 2)"),
+        ("csv", csv(SEMICOLONS, f"1;{CELLS};8;7200;1;COMPLETED;x"), ":2: more cells than the header (separator ';')"),
+        (
+            "csv",
+            csv(SEMICOLONS, "1;soon;;;8;7200;1;COMPLETED"),
+            "1 unreadable submit_time (give its format, or --timezone) (line 2)",
+        ),
     ],
 )
 def test_the_reason_of_a_refusal_is_named(tmp_path, importer, content, words):

@@ -136,7 +136,7 @@ def shapes_of_lines() -> Iterator[Case]:
     yield "a comment between", log(line() + "\n; 1 2 3\n  ; x"), [FIRST, LAST]
     yield "a comment behind", log(line() + " ; done"), [FIRST, LAST]
     yield "a column header", log("job_id submit wait\n" + line()), ":2: 3 fields instead of 18"
-    yield "a web page", "<!DOCTYPE html>\n<html><body>Not Found</body></html>\n", ":1: 2 fields instead of 18"
+    yield "a web page", "<!DOCTYPE html>\n<html><body>Not Found</body></html>\n", "a web page"
     yield "JSON", '{"jobs": []}', "Slurm accounting (sacct --json)"
     for text in ("", "\n\n", "; MaxProcs: 8\n", ";", " \t\r\n", "\ufeff"):
         yield f"no jobs: {text!r}", text, "no job lines"

@@ -1,4 +1,4 @@
-"""Files of 21 kinds, three of each: what they are, and the command that reads them."""
+"""Files of 30 kinds, three of each: what they are, and the command that reads them."""
 
 import gzip
 import json
@@ -15,7 +15,11 @@ JOB = "1 0 5 60 4 -1 -1 4 90 -1 1 3 -1 -1 -1 -1 -1 -1"
 SGE = "all.q:n1:g:ada:{}:1:sge:0:{}:0:0:" + ":".join(["0"] * 18) + ":NONE:d:mpi:8:0:1.0:0.0:0.0:{}:0.0:NONE:1.0\n"
 
 FILES: dict[str, tuple[str, str, str]] = {
-    "swf": (f"; MaxProcs: 8\n{JOB}\n", f"{JOB}\n{JOB}\n", f";a comment\n{JOB} 7 8 site\n{JOB} 7 8 site\n"),
+    "swf": (
+        f"; MaxProcs: 8\n{JOB}\n",
+        f"# a comment\n{JOB} 7 8 site\n{JOB} 7 8 site\n",
+        f";a comment\n{JOB} 7 8 site\n{JOB} 7 8 site\n",
+    ),
     "sacct": (
         "JobID|User|State|Submit\n1|a|b|c\n",
         "JobIDRaw|JobID|NCPUS|\n1|1|4|\n",
@@ -60,7 +64,7 @@ FILES: dict[str, tuple[str, str, str]] = {
         "Job_Id: 1234\n    job_array_id = 1\n    owner = a\n",
     ),
     "moab": (
-        "00:01:10 13:13 job 6 JOBEND 32\n",
+        "VERSION 230\n6335144 4 8 ada g 14400 Completed [batch:1] 1397084000 1397084100\n",
         "23:59:59 1:2 job M.1 JOBSUBMIT 1\n",
         "12:00:00 1397:1397 node n1 NODEUP x\n",
     ),
@@ -91,13 +95,54 @@ FILES: dict[str, tuple[str, str, str]] = {
     ),
     "csv": (
         "job_id,user,state,submit_time\n1,a,b,c\n",
-        "id;sent;ran\n1;2;3\n",
-        "id submit wait\n1 2 3\n",
+        " id | sent | ran \n----+------+-----\n  1 |    2 |   3 \n",
+        "id^|^submit^|^wait\n1^|^2^|^3\n",
     ),
     "slurm.conf": (
         "ClusterName=c\nNodeName=n[1-4] CPUs=4\n",
         "# comment\nSlurmctldHost=a\n",
         "PartitionName=x Nodes=n1 \\\n Default=YES\n",
+    ),
+    "jobcomp-json": (
+        '{"jobid": 1, "@submit": "x", "@end": "y", "total_cpus": 8}',
+        '{"hits": {"hits": [{"_index": "slurm", "_source": {"jobid": 1, "@start": "x"}}]}}',
+        '{"index": {"_index": "slurm"}}\n{"jobid": 1, "@end": "x"}\n',
+    ),
+    "scontrol-site": (
+        "Configuration data as of 2024-01-08T08:00:00\nClusterName = c\n",
+        "PartitionName=main\n   AllowGroups=ALL\n   Nodes=n1\n",
+        "PARTITION AVAIL  TIMELIMIT  NODES  STATE NODELIST\nmain* up 1:00 4 idle n[1-4]\n",
+    ),
+    "slurm-nodes": (
+        "NodeName=n1 Arch=x86_64 CoresPerSocket=8\n   CPUAlloc=0 CPUTot=16\n",
+        "NodeName=n1 CPUTot=16 RealMemory=1\n",
+        '{"nodes": [{"name": "n1", "cpus": 16, "real_memory": 1}], "meta": {}}',
+    ),
+    "slurm-qos": (
+        "Name|Priority|GraceTime|Preempt|UsageFactor\nnormal|0|00:00:00||1\n",
+        "Name|Priority|Preempt\nnormal|0|\n",
+        "Name|UsageFactor|Priority|\nnormal|1|0|\n",
+    ),
+    "bacct": (
+        "\nAccounting information about jobs that are: \n  - submitted by all users.\n",
+        "JOBID   USER    STAT  QUEUE      FROM_HOST   EXEC_HOST   JOB_NAME   SUBMIT_TIME\n5 a RUN q f n x Jan\n",
+        "JOBID USER STAT QUEUE FROM_HOST\n",
+    ),
+    "qstat": (
+        "Job id            Name             User\n----------------  -------- ----\n",
+        "Job Id: 1.srv\n    Job_Name = x\n",
+        "\nsrv: \n                                 Req'd  Req'd   Elap\nJob ID Username Queue\n",
+    ),
+    "condor-xml": (
+        '<?xml version="1.0"?>\n<!DOCTYPE classads SYSTEM "classads.dtd">\n<classads>\n<c>\n',
+        "<classads>\n",
+        '<?xml version="1.0"?><classads><c><a n="ClusterId"><i>7</i></a></c></classads>',
+    ),
+    "html": ("<!DOCTYPE html>\n<html>\n", "<html><body>", "<!-- a -->\n<HTML lang='en'>"),
+    "unknown": (
+        "[2024-01-08T08:00:00.123] _slurm_rpc_submit: JobId=7 InitPrio=1\n",
+        "Cluster: c\nState: COMPLETED (exit code 0)\n",
+        "schedulers:\n  easy:\n    order: fcfs\n",
     ),
     "binary": ("\0\1\2", "PK\x03\x04abc", "abc\0def"),
 }
@@ -113,7 +158,8 @@ def test_a_file_is_recognized_with_its_command(tmp_path, kind: str, place: int):
     assert str(path) in found.command(path) or not found.is_read or not named
     path.write_bytes(gzip.compress(path.read_bytes()))
     assert recognize(path).key == kind
-    if kind not in ("swf", "binary"):
+    assert found.is_read or str(path) not in found.command(path)  # advice does not lead back to the file
+    if kind not in ("swf", "binary", "unknown"):
         with pytest.raises(SwflowError) as caught:
             read_swf(path)
         assert found.name in str(caught.value) and "\n" not in str(caught.value)

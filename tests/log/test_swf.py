@@ -508,6 +508,7 @@ def test_further_fields_are_left_out_and_named(more: str, note: str):
 def test_a_missing_last_field_is_unknown():
     log = parse("\n".join(job(job_id=place).rsplit(" ", 1)[0] for place in (1, 2)))
     assert log.fields["think_time"].to_list() == [-1, -1] and "17 fields" in log.notes[0]
+    assert parse(job().rsplit(" ", 1)[0]).notes == log.notes and "19 fields" in parse(f"{job()} 7").notes[0]
 
 
 def test_lines_that_differ_in_their_fields_are_malformed():

@@ -116,6 +116,15 @@ def test_dynamic_and_cloud_nodes(read):
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("state", ["DOWN", "Inactive", "DRAIN"])
+def test_partitions_that_are_not_up_are_left_out(read, state):
+    site = read(f"NodeName=a,b CPUs=4\nPartitionName=p Nodes=a State=UP\nPartitionName=q Nodes=a,b State={state}\n")
+    assert (site.processors, "partition" in site.options["nodes"][0]) == (4, False)
+    assert site.ignored[0].startswith(f"partition q left out: State={state.upper()}; expected State=UP")
+    with pytest.raises(SwflowError, match=rf"slurm.conf:2: no partition has nodes .*State={state.upper()}"):
+        read(f"NodeName=a CPUs=4\nPartitionName=p Nodes=a State={state}\n")
+
+
 def test_node_sets_contain_nodes_that_are_defined_later(read):
     site = read("NodeSet=s Feature=x\nPartitionName=p Nodes=s\nNodeName=a CPUs=4 Feature=x\nNodeName=b CPUs=2\n")
     assert (site.processors, site.ignored) == (4, ["1 node (b) left out: in no partition"])

@@ -394,6 +394,7 @@ def import_site(
     from swflow.sites.slurm_site import read_site, site_yaml
 
     check_ending(output, ".yaml", ".yml")
+    _require(conf, "slurm.conf", "csv", "swf")
     tables = {"qos": qos, "associations": associations, "reservations": reservations, "usage": usage, "nodes": nodes}
     tables |= {"events": events}
     site = read_site(conf, **tables, time_zone=timezone, version=slurm_version)

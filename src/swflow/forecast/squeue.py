@@ -12,10 +12,10 @@ from swflow.errors import SwflowError, shown
 from swflow.files.reading import FILE, read_text
 from swflow.forecast.aligned import Aligned
 from swflow.forecast.queued import SENTINELS, Place, Queue, Queued, past, place_of, tasks_in, within_limits
-from swflow.log.importers.cells import SEPARATORS
 from swflow.log.importers.notation import moments
 from swflow.log.importers.slurm import seconds, state
-from swflow.log.recognise import is_yaml, without_preamble
+from swflow.log.recognise import is_yaml, without_messages, without_preamble
+from swflow.log.separators import separator_of
 from swflow.values import MOST_PROCESSORS, local_time, moment, whole_number
 
 #: A format of ``squeue -o`` with all columns that are read: job, user, account, partition, CPUs, limit, submission,
@@ -47,10 +47,11 @@ def read_squeue(path: Path) -> Queue:
     job, for another format, and for values that a queue cannot have.
     """
     text = read_text(path, FILE, errors="replace").lstrip("\ufeff")
-    if text.lstrip().startswith(("{", "[")) or is_yaml(text.encode()):
+    bare = without_messages(text.encode())[0]
+    if bare.lstrip().startswith((b"{", b"[")) or is_yaml(bare):
         from swflow.forecast.squeue_json import read_json
 
-        return read_json(text, path)
+        return read_json(bare.decode(), path)
     return Queue(within_limits(_text_rows(text, path), str(path)))
 
 
@@ -64,7 +65,8 @@ def _text_rows(text: str, path: Path) -> Iterator[Queued]:
         found = f"{shown(text.strip()[:60])}: no header" if text.strip() else "'empty'"
         raise SwflowError(f"{path}:1: {found}; expected squeue -o '{FORMAT}'")
     number, header = lines[0]
-    mark = next((mark for mark in SEPARATORS if mark in header), None)
+    likely = separator_of(header)
+    mark = likely if likely in header and likely != " " else None
     names = _names(header.split(mark))
     missing = [name for name in _NEEDED if name not in names]
     if missing:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from swflow.files.reading import as_utf8, is_file
+from swflow.log.separators import RULER, separator_of
 
 #: The columns of sacct that are used, in lower case, and other names of some.
 USED = (
@@ -24,7 +25,13 @@ _COLUMN_NAMES = {"jobidraw", *USED, *OTHER_NAMES.values()}
 #: The beginning of a file that is looked at, bytes.
 _BEGIN = 1 << 16
 
-_TABLE = "convert it to a table with a header (CSV) and read that with: swflow import csv FILE --columns MAPPING.yaml"
+#: What to do with a file that no command reads. The name of the table is not that of the file.
+_TABLE = (
+    "convert it to a table with a header and read that with: swflow import csv JOBS.csv -o OUT --columns MAPPING.yaml"
+)
+
+#: The command that reads a site; other files than slurm.conf are added by options.
+_SITE = "swflow import site slurm.conf -o site.yaml"
 
 #: What is done with each kind of file: its name, and the command that reads it (FILE and OUT stand for names), or what
 #: to do instead.
@@ -39,17 +46,34 @@ KINDS: dict[str, tuple[str, str]] = {
     ),
     "sacct-aligned": ("Slurm accounting in columns of fixed width, which are truncated", "print it with: sacct -P"),
     "squeue": ("a queue of Slurm (squeue)", "swflow forecast LOG --queue FILE"),
+    "jobcomp-json": ("Slurm accounting (jobcomp/elasticsearch or jobcomp/kafka)", _TABLE),
     "scontrol": ("jobs of Slurm as scontrol shows them", "print ended jobs with: sacct -a -P"),
+    "scontrol-site": (
+        "a Slurm site as scontrol or sinfo shows it", f"copy slurm.conf from the site and read it with: {_SITE}",
+    ),
+    "slurm-nodes": ("nodes of Slurm (scontrol show node)", f"{_SITE} --nodes FILE"),
+    "slurm-reservations": ("reservations of Slurm (scontrol show res)", f"{_SITE} --reservations FILE"),
+    "slurm-events": ("events of Slurm's nodes (sacctmgr show event)", f"{_SITE} --events FILE"),
+    "slurm-tables": ("tables of Slurm in JSON (sacctmgr)", "print them with -P: sacctmgr show qos -P"),
+    "slurm-qos": ("QOS of Slurm (sacctmgr show qos)", f"{_SITE} --qos FILE"),
+    "slurm-usage": ("usage of Slurm's associations (sshare)", f"{_SITE} --usage FILE"),
+    "slurm-associations": ("associations of Slurm (sacctmgr show assoc)", f"{_SITE} --associations FILE"),
     "slurm.conf": ("a configuration of Slurm", "swflow import site FILE -o site.yaml"),
     "pbs": ("accounting of PBS or Torque", "swflow import pbs FILE -o OUT"),
     "qstat-json": ("a queue of PBS (qstat -f -F json)", "read its accounting files with: swflow import pbs"),
     "lsf": ("accounting of LSF (lsb.acct)", "swflow import lsf FILE -o OUT"),
-    "lsf-events": ("events of LSF (lsb.events)", "read lsb.acct with: swflow import lsf"),
+    "lsf-events": ("events of LSF (lsb.events, lsb.stream)", "read lsb.acct with: swflow import lsf"),
+    "bacct": ("the output of LSF's bacct or bjobs", "read lsb.acct with: swflow import lsf"),
     "sge": ("accounting of Grid Engine (SGE, UGE)", "swflow import sge FILE -o OUT"),
-    "qacct": ("the output of Grid Engine's qacct", "read the file accounting with: swflow import sge"),
+    "sge-json": ("accounting of Altair Grid Engine in JSON", _TABLE),
+    "qacct": ("the output of Grid Engine's qacct or qstat", "read the file accounting with: swflow import sge"),
+    "qstat": ("a queue of PBS or Torque (qstat)", "read its accounting files with: swflow import pbs"),
     "condor": ("a history of HTCondor", "swflow import condor FILE -o OUT"),
     "condor-table": (
-        "a table of condor_history", "print it with condor_history -json, and read that with: swflow import condor",
+        "a table of HTCondor", "print ended jobs with condor_history -json, and read that with: swflow import condor",
+    ),
+    "condor-xml": (
+        "a history of HTCondor in XML", "print it with condor_history -json, and read that with: swflow import condor",
     ),
     "batsim": ("a workload of Batsim", "swflow import batsim FILE -o OUT"),
     "philly": ("jobs of the Philly traces", "swflow import philly FILE -o OUT"),
@@ -60,8 +84,11 @@ KINDS: dict[str, tuple[str, str]] = {
     "flux": ("jobs of Flux", _TABLE),
     "cobalt": ("accounting of Cobalt", _TABLE),
     "clustercockpit": ("jobs of ClusterCockpit", _TABLE),
-    "wta": ("a table of the Workflow Trace Archive", _TABLE),
+    "wta": ("a table of the Workflow Trace Archive", "swflow import csv FILE -o OUT --columns MAPPING.yaml"),
     "json": ("JSON of an unknown kind", _TABLE),
+    "xml": ("XML", _TABLE),
+    "html": ("a web page", "download the file again"),
+    "sql": ("statements of SQL", _TABLE),
     "log": ("an imported log", "swflow clean FILE -o OUT"),
     "workload": ("a workload of swflow", "swflow simulate FILE"),
     "run": ("a run of swflow", "swflow export FILE -o OUT"),
@@ -134,8 +161,8 @@ def recognize_text(begin: bytes) -> Recognized:
         return Recognized("empty", "it has no text")
     if b"\0" in text[:4096] or text[:4] in (b"PK\x03\x04", b"\xfd7zX", b"BZh9"):
         return Recognized("binary", f"it begins with {text[:8]!r}")
-    if text[:1] in (b"{", b"["):
-        return _of_json(text)
+    if re.match(_JSON_BEGIN, bare := without_messages(text)[0].lstrip()):
+        return _of_json(bare)
     for find in (_by_words, _by_lines, _by_header, _by_numbers):
         if found := find(text):
             return found
@@ -198,6 +225,9 @@ def _of_parquet(path: str | os.PathLike[str]) -> Recognized:
     return Recognized("parquet", f"it has the columns {', '.join(sorted(names)[:4])}", _mapping_for(names))
 
 
+#: How JSON begins; times in brackets, as in the files of daemons, do not.
+_JSON_BEGIN = rb"\{|\[\s*(?:[{\[\]\"]|$)"
+
 #: The keys that tell kinds of JSON apart, in the order of the checks: all of the first, and any of the others.
 _JSON: tuple[tuple[str, set[str], set[str]], ...] = (
     ("batsim", {"jobs"}, {"nb_res", "subtime"}),
@@ -206,15 +236,24 @@ _JSON: tuple[tuple[str, set[str], set[str]], ...] = (
     ("condor", {"ClusterId"}, {"ProcId", "QDate", "JobStatus"}),
     ("philly", {"attempts"}, {"submitted_time", "vc"}),
     ("qstat-json", {"Jobs"}, {"pbs_version", "Resource_List"}),
+    ("sge-json", {"job_number"}, {"ru_wallclock", "wallclock", "submission_time", "granted_pe"}),
+    ("bacct", {"RECORDS"}, {"JOBS", "JOBID"}),
     ("oar", set(), {"assigned_network_address", "submissionTime", "submission_time", "Job_Id"}),
+    ("jobcomp-json", {"jobid"}, {"@submit", "@start", "@end"}),
+    ("slurm-nodes", {"nodes"}, {"real_memory", "architecture", "boot_time"}),
+    ("scontrol-site", {"partitions"}, {"maximums", "configured", "total_cpus"}),
+    ("slurm-reservations", {"reservations"}, {"node_list", "purge_completed", "partition"}),
     ("squeue", {"job_id"}, {"job_state", "state_reason"}),
     ("sacct-json", {"job_id"}, {"time", "association", "allocation_nodes", "state"}),
+    ("scontrol-site", {"sinfo"}, {"node", "nodes", "partition"}),
+    ("slurm-tables", {"qos"}, {"preempt", "limits", "usage_factor"}),
+    ("slurm-tables", {"associations"}, {"parent_account", "account"}),
 )
 
 
 def _of_json(text: bytes) -> Recognized:
     """Return what JSON is, by the keys at its beginning."""
-    names = {name.decode("utf-8", "replace") for name in re.findall(rb'"([\w.-]{1,40})"\s*:', text)}
+    names = {name.decode("utf-8", "replace") for name in re.findall(rb'"([\w.@-]{1,40})"\s*:', text)}
     for key, needed, any_of in _JSON:
         if needed <= names and any_of & names:
             return Recognized(key, f"its jobs have the keys {', '.join(sorted(needed | (any_of & names))[:4])}")
@@ -226,17 +265,29 @@ def _of_json(text: bytes) -> Recognized:
 #: Words at the beginning of a file, or of one of its lines, that belong to one kind.
 _WORDS: tuple[tuple[str, bytes, str], ...] = (
     ("lsf", rb'(?m)^"JOB_FINISH" ', "its records begin with JOB_FINISH"),
-    ("lsf-events", rb'^"(?:JOB_|LOAD_|MBD_|QUEUE_|HOST_|EVENT_)\w+" ', "its records are events"),
+    ("lsf-events", rb'^(?:#[^\n]*\n)*"(?:JOB_|LOAD_|MBD_|QUEUE_|HOST_|EVENT_)\w+" ', "its records are events"),
+    ("bacct", rb"^Accounting information about jobs|^JOBID +USER +STAT +QUEUE +FROM_HOST", "it has the words of LSF"),
     ("cobalt", rb"^\d\d/\d\d/\d{4} [\d:]{8};\w;\d+;(?=[^\n]*\bargs=)(?=[^\n]*\bcwd=)", "its records have args and cwd"),
+    ("cobalt", rb"^\d{4}-\d\d-\d\d [\d:.]{8,15};\w+;\d+;", "its records are a time, a letter and a number"),
     ("pbs", rb"(?m)^\d\d/\d\d/\d{4} \d\d:\d\d:\d\d(?:\.\d+)?;\w;", "its records are a time, a letter and an id"),
     ("moab", rb"^\d\d:\d\d:\d\d \d+:\d+ \w+ \S+ [A-Z]+", "its records are a time and an event"),
-    ("qacct", rb"^={20,}\s*\nqname\s", "it has the key qname"),
-    ("condor-table", rb"^ID\s+OWNER\s+SUBMITTED\s+RUN_TIME", "its header has OWNER and RUN_TIME"),
+    ("moab", rb"^(?:VERSION \d+\s*\n)?\S+(?: +\d+){2}(?: +\S+){2} +\d+ +[A-Z]\w+ +\[\S+:\d+\] ", "it has classes"),
+    ("qacct", rb"^={20,}\s*\nqname\s|^job-ID +prior +name ", "it has the words of Grid Engine"),
+    ("qstat", rb"^Job Id: |^Job id +Name +User\b|^[^\n]+: *\n[^\n]*\n? *Req'd +Req'd ", "it has the words of PBS"),
+    ("condor-table", rb"^(?:-- Schedd: [^\n]*\n)?(?:ID\s+OWNER|OWNER\s+BATCH_NAME)\s+SUBMITTED", "it has OWNER"),
+    ("condor-xml", rb"^(?:<[?!][^>]*>\s*)*<classads>", "it has the element classads"),
+    ("html", rb"(?i)^(?:<!--[^\n]*-->\s*)?<(?:!doctype )?html\b", "it begins with the tag html"),
+    ("xml", rb"^<(?:\?xml\b|\w+>)", "it begins with a tag"),
+    ("sql", rb"(?mi)^(?:CREATE TABLE|INSERT INTO) [`\"\w]", "it has statements of SQL"),
     ("condor", rb"(?mi)^(?:ClusterId|GlobalJobId|JobStatus) *= *", "it has attributes such as ClusterId"),
-    ("oar", rb"^(?:Job_Id|id): \d+\s*\n\s+\w+ *[=:]", "it has the key Job_Id"),
+    ("oar", rb"^(?:---\s*\n)?(?:\W?\d+\W?:\s*\n)?\s*(?:Job_Id|id): \d+\s*\n\s+\w+ *[=:]", "it has the key Job_Id"),
     ("flux", rb"^\s*JOBID\s+(?:QUEUE\s+)?USER\s+NAME\s+ST\s+NTASKS\s", "its header has NTASKS"),
     ("scontrol", rb"^JobId=\S+ (?:\S+ )*JobName=[^\n]*\n\s+\w+=", "its records have several lines"),
     ("jobcomp", rb"^JobId=\d+ ", "its records begin with JobId="),
+    ("slurm-nodes", rb"(?m)^NodeName=\S+ (?:[^\n]*\n)?[^\n]*\b(?:CPUTot|CPUAlloc)=", "its nodes have CPUTot"),
+    ("slurm-reservations", rb"^ReservationName=\S+ [^\n]*StartTime=", "its records begin with ReservationName="),
+    ("scontrol-site", rb"^PartitionName=\S+\s*\n\s+Allow|^Configuration data as of ", "it has the words of scontrol"),
+    ("scontrol-site", rb"^PARTITION +AVAIL +TIMELIMIT ", "its header is that of sinfo"),
     (
         "slurm.conf",
         rb"(?mi)^\s*(?:(?:Node|Partition|Cluster)Name|SlurmctldHost|ControlMachine|(?:Select|Scheduler)Type) *= *\S|"
@@ -261,7 +312,7 @@ def _by_words(text: bytes) -> Recognized | None:
 
 def _lines(text: bytes) -> Iterator[str]:
     """Yield the lines of a text that are no comments, without the last one, which can be cut off."""
-    lines = text.replace(b"\r", b"\n").split(b"\n")
+    lines = RULER.sub(b"", text.replace(b"\r", b"\n")).split(b"\n")
     for line in lines if len(text) < _BEGIN else lines[:-1]:
         if line.strip() and not line.lstrip().startswith((b";", b"#")):
             yield line.decode("utf-8", "replace").strip()
@@ -292,6 +343,24 @@ def without_preamble(text: bytes) -> tuple[bytes, int]:
     return text[begin:], count
 
 
+#: The commands of Slurm that print messages beside their output, and such a line.
+_SPEAKERS = (b"sacct: ", b"squeue: ", b"scontrol: ", b"sacctmgr: ", b"srun: ", b"slurmdbd: ")
+_MESSAGE = re.compile(rb"(?m)^(?:%s)[^\n]*\n?" % b"|".join(_SPEAKERS))
+
+
+def without_messages(text: bytes) -> tuple[bytes, int]:
+    r"""
+    Return a text in which the messages of Slurm's commands are empty lines, and their number.
+
+    Examples
+    --------
+    >>> without_messages(b"sacct: error: x\n{}\n"), without_messages(b"JobID|User\n")
+    ((b'\n{}\n', 1), (b'JobID|User\n', 0))
+    """
+    has_messages = any(word in text for word in _SPEAKERS)  # faster than the expression
+    return _MESSAGE.subn(b"\n", text) if has_messages else (text, 0)
+
+
 #: The most lines of a preamble.
 _MOST_BEFORE = 100
 
@@ -313,6 +382,14 @@ def _by_lines(text: bytes) -> Recognized | None:
 _OF_SQUEUE = {"st", "nodelist(reason)", "time_left", "time_limit", "start_time", "submit_time", "min_cpus"}
 
 
+#: The columns of tables of a site, in the order of the checks.
+_OF_SITES = (
+    ("slurm-events", {"nodename", "timestart", "timeend"}), ("slurm-qos", {"name", "priority", "usagefactor"}),
+    ("slurm-qos", {"name", "priority", "preempt"}), ("slurm-usage", {"account", "rawusage"}),
+    ("slurm-associations", {"account", "user", "share"}), ("slurm-reservations", {"name", "start", "end", "nodenames"}),
+)  # fmt: skip
+
+
 def _by_header(text: bytes) -> Recognized | None:
     """Return what a text is, by the names in its first line, or in the comment before it."""
     lines = _lines(without_preamble(text)[0])
@@ -320,20 +397,28 @@ def _by_header(text: bytes) -> Recognized | None:
     if re.match(r"[-+.]?[0-9]", line):
         return None
     bare = re.sub(r'"[^"]*"', lambda match: match[0].strip('"').replace(",", " "), line)
-    mark = next((mark for mark in ("|", "\t", ";", ",") if mark in bare), " ")
+    found = separator_of(bare)
+    mark = found if found in bare else " "
+    is_parsable = mark not in " \t;,"
     names = [name.strip(" \t\"'").lower() for name in (bare.split() if mark == " " else bare.split(mark))]
     known = _COLUMN_NAMES.intersection(re.sub(r"%-?[0-9]+$", "", name) for name in names)
     of_squeue = {"st", "nodelist(reason)"} & {*names} or ({"time_limit", "submit_time"} <= {*names} and line.isupper())
-    if "jobid" in names and _OF_SQUEUE & set(names) and (mark in " |" or of_squeue):
+    for key, needed in _OF_SITES:
+        if needed <= {*names} and is_parsable:
+            return Recognized(key, f"its header has {', '.join(sorted(needed))}")
+    if "jobid" in names and _OF_SQUEUE & set(names) and (mark == " " or is_parsable or of_squeue):
         return Recognized("squeue", f"its header has {', '.join(sorted(_OF_SQUEUE & set(names))[:3])}")
     if mark == " " and {"jobid", "jobidraw"} & known and (len(known) > 1 or set(second.strip()) <= set("- ")):
         return Recognized("sacct-aligned", "its header has JobID between blanks")
-    if {"jobid", "jobidraw"} & known and (len(known) > 2 or mark == "|"):
+    if {"ts_submit", "workflow_id"} <= {*names}:
+        return Recognized("wta", "it has the columns ts_submit and workflow_id")
+    if {"jobid", "jobidraw"} & known and (len(known) > 2 or is_parsable):
         return Recognized("sacct", f"its header has {', '.join(sorted(known)[:4])}")
-    if mark == "|" and len(known) == len(names):
+    if is_parsable and len(known) == len(names):
         return Recognized("sacct", f"its header has {', '.join(sorted(known)[:4])}")
     filled = [name for name in names if name]  # a column of row numbers has no name
     are_names = len(names) - len(filled) < 3 and all(len(name) <= 60 and name.count(" ") < 4 for name in filled)
+    are_names &= mark != " " or all(re.fullmatch(r"[^\W\d][\w.()/%#-]*", name) for name in filled)
     if len(filled) > 2 and are_names and not any(re.fullmatch(r"[-+0-9.e]+", name) for name in names):
         spelled = [name.strip(" \t\"'") for name in (bare.split() if mark == " " else bare.split(mark))]
         if not second or abs(len(second.split(None if mark == " " else mark)) - len(names)) <= 1 or '"' in second:
@@ -356,7 +441,9 @@ def _mapping_for(names: set[str]) -> str | None:
 def _by_numbers(text: bytes) -> Recognized | None:
     """Return what a text of numbers is, by the number of its fields."""
     fields = next(_lines(text), "").split()
-    numbers = sum(re.fullmatch(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?", field) is not None for field in fields)
+    number = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+    numbers = sum(number.fullmatch(field) is not None for field in fields)
+    is_standard = 18 <= len(fields) < 29 and all(map(number.fullmatch, fields[:18]))
     if text.startswith(b";"):
         comments = [line for line in text.split(b"\n", 500)[:500] if line.lstrip().startswith(b";")]
         named = len(comments[-1].lstrip(b"; ").split()) if comments else 0
@@ -365,7 +452,8 @@ def _by_numbers(text: bytes) -> Recognized | None:
         return Recognized("swf", "its comments begin with ;")
     if len(fields) == 29 and numbers >= 11 and numbers < 29:
         return Recognized("gwf", "its lines have 29 fields")
-    if text.startswith(b"#") and len(fields) >= 11 and numbers >= 11 and not len(fields) == numbers == 18:
+    is_standard &= not re.search(rb"(?i)\bgwf\b|grid workload|SiteID", text[:4096])
+    if text.startswith(b"#") and len(fields) >= 11 and numbers >= 11 and not is_standard:
         return Recognized("gwf", f"its comments begin with #, and its lines have {len(fields)} fields")
     if len(fields) >= 17 and numbers >= 17:
         return Recognized("swf", f"its lines have {len(fields)} fields, mostly numbers")

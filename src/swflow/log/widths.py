@@ -27,10 +27,15 @@ def width_of(text: bytes, standard: int) -> int:
     lines = text.split(b"\n", _SAMPLE)[:_SAMPLE]
     jobs = [line for line in map(bytes.strip, lines) if line and not line.startswith((b";", b"#"))]
     found = {len(line.split()) for line in jobs}
-    if len(jobs) < 2 or len(found) > 1 or not re.match(rb"[-+.\d]", jobs[0]):
+    if len(found) != 1 or not re.match(rb"[-+.\d]", jobs[0]) or (len(jobs) == 1 and not _is_job(jobs[0], standard)):
         return standard
     (width,) = found
     return width if standard - 1 <= width <= _MOST else standard
+
+
+def _is_job(line: bytes, standard: int) -> bool:
+    """Return whether the standard's fields of a line, of which the last can be missing, are numbers."""
+    return all(re.fullmatch(rb"[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?", one) for one in line.split()[:standard])
 
 
 def notes_on(width: int, names: Sequence[str], header: Header) -> tuple[str, ...]:

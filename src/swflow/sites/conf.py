@@ -203,11 +203,16 @@ class _Content:
                 )
             if unknown:
                 ignored.append(f"partition {name}: {counted(unknown)} left out: dynamic, sizes unknown{_SHOWN}")
-            partition = SlurmPartition(name, tuple(host for host in dict.fromkeys(hosts) if host in usable), content)
+            state = content["state"].text.upper() if "state" in content else "UP"
+            is_up = state not in ("DOWN", "DRAIN", "INACTIVE")
+            kept = tuple(host for host in dict.fromkeys(hosts) if host in usable) if is_up else ()
+            partition = SlurmPartition(name, kept, content)
             members += len(partition.nodes)
             MEMBERS.require(members, str(place))
             partitions.append(partition)
-            if not partition.nodes:
+            if not is_up:
+                ignored.append(f"partition {name} left out: State={state}; expected State=UP if its jobs have to start")
+            elif not partition.nodes:
                 ignored.append(f"partition {name} has no nodes that are up{_SHOWN if self._has_dynamic_nodes else ''}")
         served = {name for one in partitions for name in one.nodes}
         if idle := [name for name in usable if name not in served]:

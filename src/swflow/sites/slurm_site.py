@@ -282,7 +282,8 @@ def _serving(slurm: SlurmConf) -> dict[str, list[str]]:
             serving[name].append(one.name)
     serving = without_empty(serving)
     if not serving:
-        raise SwflowError("no partition has nodes that are up; expected a slurm.conf with NodeName and PartitionName")
+        place, why = slurm.partitions[0].options["partitionname"].place, "; ".join(slurm.ignored[:2])
+        raise SwflowError(f"{place}: no partition has nodes that are up ({why}); expected one with such nodes")
     return serving
 
 

@@ -35,7 +35,7 @@ def import_batsim(path: str, site: Site) -> ImportedLog:
     size = content.get("nb_res")
     if site.processors is None and isinstance(size, int) and size > 0:
         site = replace(site, processors=size)
-    return make_log(table, tally, site, source=path, form="batsim")
+    return make_log(table, tally, site, source=path, form="batsim", keeps_times=True)
 
 
 _BATSIM = ("line", "site_job_id", "submit", "run_time", "requested_time", "allocated_processors",

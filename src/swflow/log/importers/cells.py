@@ -6,14 +6,12 @@ import re
 import polars as pl
 
 from swflow.errors import SwflowError, one_line
+from swflow.log.separators import RULER, separator_of
 
 #: The character that replaces a separator of several characters (the ASCII unit separator).
 UNIT_SEPARATOR = "\x1f"
 
 _EXCEL = re.compile(rb"sep=([^\w\s]|\t)[ \t\r]*\n", re.IGNORECASE)
-
-#: The separators that are looked for in a header, the most likely one first.
-SEPARATORS = ("|", "\t", ";", ",")
 
 
 def is_separator(text: object) -> bool:
@@ -44,23 +42,6 @@ def one_byte(text: bytes, separator: str) -> tuple[bytes, str]:
     return text.replace(unit, b"").replace(separator.encode(), unit), UNIT_SEPARATOR
 
 
-def separator_of(header: str) -> str:
-    """
-    Return the most likely separator of a header: the most frequent one, else blanks.
-
-    Examples
-    --------
-    >>> [separator_of(text) for text in ("id,start,end", "id;mean,of;end", "id||start||end", "id  start end", "id")]
-    [',', ';', '||', ' ', ',']
-    """
-    bare = re.sub(r'"[^"]*"', "x", header)
-    best = max(SEPARATORS, key=bare.count)
-    if best in bare:
-        doubled = best * 2
-        return doubled if best != "\t" and bare.count(doubled) * 2 == bare.count(best) else best
-    return " " if re.search(r"\S\s+\S", bare.strip()) else ","
-
-
 def read_cells(text: bytes, path: str, separator: str | None = None) -> tuple[pl.DataFrame, int]:
     """
     Return a table with a header as columns of text, without surrounding blanks and quotes, and the header's line.
@@ -70,7 +51,7 @@ def read_cells(text: bytes, path: str, separator: str | None = None) -> tuple[pl
     """
     if stated := _EXCEL.match(text):  # the line with which Excel states the separator
         separator, text = separator or stated[1].decode(), text[stated.end() :]
-    text, first_line = _from_header(text)
+    text, first_line = _from_header(RULER.sub(b"", text) if b"---" in text else text)
     first_line += stated is not None
     if not text.strip():
         raise SwflowError(f"{path}: an empty table; expected a header with the names of columns")
@@ -85,6 +66,9 @@ def read_cells(text: bytes, path: str, separator: str | None = None) -> tuple[pl
     try:
         table = pl.read_csv(text, separator=separator, infer_schema=False, encoding="utf8-lossy")
     except (pl.exceptions.PolarsError, OSError) as error:
+        if place := _too_long(text, separator):
+            count = f"more cells than the header (separator {separator!r})"
+            raise SwflowError(f"{path}:{first_line + place}: {count}; expected quotes around separators") from None
         raise SwflowError(f"{path}: not a readable table ({one_line(str(error))[:200]})") from None
     names = [name.strip(" \t\"'\ufeff\u00a0") for name in table.columns]
     try:
@@ -97,6 +81,16 @@ def read_cells(text: bytes, path: str, separator: str | None = None) -> tuple[pl
         raise SwflowError(f"{path}:{first_line}: column {twice!r} is a duplicate; name each column once")
     table = table.rename(dict(zip(table.columns, names, strict=True)))
     return table.with_columns(pl.col(pl.String).str.strip_chars(" \t\r\u00a0")), first_line
+
+
+def _too_long(text: bytes, separator: str) -> int:
+    """Return the number of lines before the first one with more cells than the header; 0 if there is none."""
+    try:
+        rows = csv.reader(text.decode("utf-8", "replace").splitlines(), delimiter=separator)
+        width = len(next(rows, []))
+        return next((rows.line_num - 1 for row in rows if len(row) > width), 0)
+    except csv.Error:
+        return 0
 
 
 def _from_header(text: bytes) -> tuple[bytes, int]:

@@ -126,6 +126,10 @@ def _mended(lines: list[tuple[int, str]], layout: Layout, tally: Tally) -> list[
         fields = "\n".join(parts).split(layout.separator)
         if len(fields) != len(columns) or len(parts) > 1:
             mended = _placed(fields, layout)
+            if mended is None and (alone := _alone(parts[0], fields, layout)):
+                tally.add("malformed line", len(parts) - 1, number + 1, removed=True)
+                found.append((number, alone))
+                continue
             if mended is None:
                 reason = "too few fields" if len(fields) < len(columns) else "ambiguous fields"
                 tally.add(reason, 1, number, removed=True)
@@ -157,6 +161,20 @@ def _placed(fields: Sequence[str], layout: Layout) -> list[str] | None:
         return None
     likely = [sum(layout.accepts(*field) for field in zip(columns, one, strict=True)) for one in fitting]
     return fitting[likely.index(max(likely))]
+
+
+def _alone(line: str, fields: Sequence[str], layout: Layout) -> list[str] | None:
+    """Return the columns of a record's first line if it is whole, and the following lines cannot belong to it."""
+    alone = line.split(layout.separator)
+    checked = [one for one in zip(layout.columns, alone, strict=False) if one[0] not in layout.free]
+    is_whole = len(alone) == len(layout.columns) and all(layout.accepts(*one) for one in checked)
+    if not is_whole or not layout.agrees(dict(zip(layout.columns, alone, strict=True))):
+        return None
+    try:
+        is_joined = next(_placements(fields, layout), None) is not None
+    except _TooManyError:
+        is_joined = True
+    return None if is_joined else alone
 
 
 class _TooManyError(Exception):

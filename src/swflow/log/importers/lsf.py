@@ -24,8 +24,12 @@ _USED = 19
 _AFTER = (
     "mail_user", "project", "exit_status", "most_processors", "shell", "time_event", "index", "memory", "swap",
     "in_spool", "command_spool", "reservation", "sla", "mask", "more", "exit_info", "warning", "warning_time",
-    "charged", "license_project", "application", "post_exec", "estimate",
+    "charged", "license_project", "application", "post_exec", "estimate", "job_group", "requeue_values", "options_2",
+    "resize_command", "resize_time", "reservation_2", "description",
 )  # fmt: skip
+
+#: The fields after the lists that follow, of version 10.
+_LAST = ("run_limit", "options_3", "mean_memory", "effective_resources")
 
 _FIELD = re.compile(r'"((?:[^"]|"")*)"|(\S+)')
 
@@ -97,14 +101,15 @@ def _row(fields: Sequence[str]) -> dict[str, object] | None:
         return None
     status, _, name, _ = rest[:4]
     used, after = rest[4 : 4 + _USED], dict(zip(_AFTER, rest[4 + _USED :], strict=False))
+    after |= _last(rest[4 + _USED + len(_AFTER) :])
     started = first["start"] not in ("", "0")
-    gpus = re.search(r"ngpus(?:_\w+)?=([0-9]+)", first["resources"])
+    gpus = re.search(r"ngpus(?:_\w+)?=([0-9]+)", first["resources"] + after.get("effective_resources", ""))
     nodes = len({host for host, _ in hosts}) or None
     index = after.get("index", "0")
     is_element = index not in ("", "0", "-1")
     asked = _count(first["processors"])
     cpu = [seconds for seconds in map(_float, used[:2]) if seconds is not None and seconds >= 0]
-    memory, estimate = _float(after.get("memory", "")), _float(after.get("estimate", ""))
+    memory, limit, estimate = (_float(after.get(name, "")) for name in ("memory", "run_limit", "estimate"))
     return {
         "site_job_id": f"{first['job']}[{index}]" if is_element else first["job"],
         "array": first["job"] if is_element else None,
@@ -116,7 +121,7 @@ def _row(fields: Sequence[str]) -> dict[str, object] | None:
         "requested_processors": asked,
         "nodes": nodes if started else None,
         "gpus": int(gpus[1]) * (nodes or 1) if gpus else None,
-        "requested_time": estimate if estimate and estimate > 0 else None,
+        "requested_time": next((time for time in (limit, estimate) if time and time > 0), None),
         "average_cpu_time": sum(cpu) if cpu else None,
         "used_memory": memory if memory and memory > 0 else None,
         "status": 1 if status == "64" else 5 if not started or after.get("exit_info") in _CANCELLED else 0,
@@ -125,6 +130,27 @@ def _row(fields: Sequence[str]) -> dict[str, object] | None:
         "queue": first["queue"],
         "executable": name,
     }
+
+
+def _last(fields: Sequence[str]) -> dict[str, str]:
+    """
+    Return the values of `_LAST`; empty without them.
+
+    Two lists precede them, which begin with their lengths: pairs, and the usage of each host in 5 or 6 fields.
+    """
+    rest = _after_list(fields, 2)
+    for size in (6, 5):
+        found = _after_list(rest, size)
+        are_numbers = [re.fullmatch(r"-?[0-9]{1,19}", text) is not None for text in found[: len(_LAST)]]
+        if are_numbers == [True, True, True, False]:
+            return dict(zip(_LAST, found, strict=False))
+    return {}
+
+
+def _after_list(fields: Sequence[str], size: int) -> Sequence[str]:
+    """Return the fields after a list of entries of some size, which begins with their number; none if it is odd."""
+    count = fields[0] if fields else ""
+    return fields[1 + size * int(count) :] if re.fullmatch("[0-9]{1,6}", count) else []
 
 
 def _hosts(fields: Sequence[str]) -> tuple[list[tuple[str, int]] | None, Sequence[str]]:

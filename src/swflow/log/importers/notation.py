@@ -52,12 +52,18 @@ def is_no_value(number: pl.Expr, *, small: bool = False) -> pl.Expr:
 
 
 _CLOCK = (
-    r"^(\d{4})[-/](\d\d?)[-/](\d\d?)(?:[T ]+(\d\d?):(\d\d)(?::(\d\d)(?:[.,](\d{1,9})\d*)?)?)?"
-    r"\s*(?:(Z|z|UTC|GMT)|([+-])(\d\d):?(\d\d)?(?::\d\d)?|([AaPp])[Mm])?$"
+    r"^(\d{4})[-/.](\d\d?)[-/.](\d\d?)(?:[T _]+(\d\d?):(\d\d)(?::(\d\d)(?:[.,](\d{1,9})\d*)?)?)?"
+    r"(?:\s*([AaPp])\.?[Mm]\.?)?\s*(?:(Z|z|UTC|GMT)|([+-])(\d\d):?(\d\d)?(?::\d\d)?)?$"
 )
 
 #: A time without marks between its parts, as in 20240108T080000Z.
 _COMPACT = r"^(\d{4})(\d\d)(\d\d)[T ](\d\d):?(\d\d):?(\d\d)"
+
+#: A day in front of its month, which only points between them say, as in 8.1.2024.
+_POINTS = r"^(\d\d?)\.(\d\d?)\.(\d{4})\b"
+
+#: The name of a zone after the offset that it has, as in ``+01:00[Europe/Berlin]`` and ``+0100 CET``.
+_NAME_AFTER_OFFSET = r"([+-]\d\d:?\d\d)(?:\[[\w/+-]+\]| [A-Z]{3,5})$"
 
 #: Texts that stand for no time: 0, NO_VAL and INFINITE as a number, and these as moments of any time zone.
 _NO_TIME = (
@@ -108,6 +114,7 @@ def moments(text: pl.Series, time_zone: str, *, zero: bool = False) -> tuple[pl.
     clock = text.str.to_datetime("%Y-%m-%dT%H:%M:%S", strict=False, time_unit="ms")
     first, last = local_moments(clock, time_zone)
     if clock.null_count() > text.null_count():
+        text = _with_marks(text)
         rest = text.set(clock.is_not_null(), None)
         rest = rest.set(rest.str.contains(_GROUPED).fill_null(False), None).fill_null(
             rest.str.replace_all(_GROUP_MARKS, "")
@@ -117,6 +124,29 @@ def moments(text: pl.Series, time_zone: str, *, zero: bool = False) -> tuple[pl.
         earlier, later = _spelled(rest.set(plain.is_not_null(), None), time_zone)
         first, last = (one.fill_null(plain).fill_null(other) for one, other in ((first, earlier), (last, later)))
     return first, last
+
+
+#: Dates of digits only, with a time or without; those with one are no numbers of seconds or milliseconds.
+_DATE = r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])"
+_DIGITS = rf"^{_DATE}(?:[01]\d|2[0-3])[0-5]\d(?:[0-5]\d)?$"
+
+
+def _with_marks(text: pl.Series) -> pl.Series:
+    """
+    Return times in which digits only have marks between their parts; dates only if all times are such.
+
+    Examples
+    --------
+    >>> columns = ["20240108080000", "202401080800", "1704700800"], ["20240108", None], ["20240108", "0"]
+    >>> [_with_marks(pl.Series(column)).to_list() for column in columns]
+    [['2024-01-08T08:00:00', '2024-01-08T08:00:00', '1704700800'], ['2024-01-08', None], ['20240108', '0']]
+    """
+    clock = text.str.replace(r"^(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)?$", "${1}-${2}-${3}T${4}:${5}:${6}")
+    clock = clock.str.replace(r":$", ":00")
+    text = clock.zip_with(text.str.contains(_DIGITS).fill_null(False), text)
+    if text.null_count() < len(text) and text.str.contains(rf"^{_DATE}$").all():
+        return text.str.replace(r"^(\d{4})(\d\d)(\d\d)$", "${1}-${2}-${3}")
+    return text
 
 
 def epoch(text: pl.Expr) -> pl.Expr:
@@ -134,12 +164,13 @@ def _spelled(text: pl.Series, time_zone: str) -> tuple[pl.Series, pl.Series]:
     if text.null_count() == len(text):
         nothing = pl.Series([None] * len(text), dtype=pl.Float64)
         return nothing, nothing
-    text = text.str.replace(_COMPACT, "${1}-${2}-${3}T${4}:${5}:${6}").str.replace(r"\[[\w/+-]+\]$", "")
+    text = text.str.replace(_COMPACT, "${1}-${2}-${3}T${4}:${5}:${6}").str.replace(_POINTS, "${3}-${2}-${1}")
+    text = text.str.replace(_NAME_AFTER_OFFSET, "${1}")
     if text.str.contains("[A-Za-z]{3}").any():
         text = _in_digits(text, time_zone)
     parts = text.to_frame("text").select(pl.col("text").str.extract_groups(_CLOCK).alias("parts")).unnest("parts")
-    number = {place: pl.col(str(place)).cast(pl.Int64, strict=False) for place in (4, 10, 11)}
-    half = pl.col("12").str.to_uppercase()  # 12 AM is midnight
+    number = {place: pl.col(str(place)).cast(pl.Int64, strict=False) for place in (4, 11, 12)}
+    half = pl.col("8").str.to_uppercase()  # 12 AM is midnight
     hour = pl.when(half.is_null()).then(number[4]).otherwise(number[4] % 12 + 12 * (half == "P").cast(pl.Int64))
     hour = pl.when(half.is_null() | number[4].is_between(1, 12)).then(hour).otherwise(99)
     clock = pl.concat_str(
@@ -147,8 +178,8 @@ def _spelled(text: pl.Series, time_zone: str) -> tuple[pl.Series, pl.Series]:
         *(part.fill_null("00").str.zfill(2) for part in (hour.cast(pl.String), pl.col("5"), pl.col("6"))),
     ).str.to_datetime("%Y%m%d%H%M%S", strict=False, time_unit="ms")
     fraction = pl.concat_str(pl.lit("0."), pl.col("7")).cast(pl.Float64, strict=False).fill_null(0.0)
-    offset = number[10] * 3600 + number[11].fill_null(0) * 60
-    offset = pl.when(pl.col("8").is_not_null()).then(0).when(pl.col("9") == "-").then(-offset).otherwise(offset)
+    offset = number[11] * 3600 + number[12].fill_null(0) * 60
+    offset = pl.when(pl.col("9").is_not_null()).then(0).when(pl.col("10") == "-").then(-offset).otherwise(offset)
     table = parts.select(clock=clock, fraction=fraction, offset=offset)
     exact = table.select(pl.col("clock").dt.epoch("ms") / 1000 - pl.col("offset")).to_series()
     found = [exact.fill_null(one) + table["fraction"] for one in local_moments(table["clock"], time_zone)]
@@ -165,13 +196,14 @@ _WEEKDAY = r"(?i)^(?:[a-z]{3},? +)?"
 _CTIME = rf"{_WEEKDAY}([a-z]{{3}})[a-z]* +(\d\d?) +(\d\d?:\d\d(?::\d\d)?)( +[a-z]{{2,5}}| +[+-]\d{{4}})? +(\d{{4}})$"
 _DAY_FIRST = rf"{_WEEKDAY}(\d\d?)[ /-]([a-z]{{3}})[a-z]*[ /-](\d{{4}})(?:[ T,:]+(\d\d?:.*))?$"
 _MONTH_FIRST = rf"{_WEEKDAY}([a-z]{{3}})[a-z]* +(\d\d?),? +(\d{{4}})(?:[ T,]+(\d\d?:.*))?$"
-_ZONE = r"(?i)([\d.] ?)([a-z]{3,5})$"
+_ZONE = r"(?i)([\d.] ?|[ap]\.?m\.? )([a-z]{3,5})$"
 
 #: Hours ahead of UTC of abbreviations that mean one zone; others are read if the log's zone has them.
 _ZONES = {
     "WET": 0, "WEST": 1, "CET": 1, "CEST": 2, "MET": 1, "MEST": 2, "EET": 2, "EEST": 3, "MSK": 3, "JST": 9, "KST": 9,
     "AEST": 10, "AEDT": 11, "NZST": 12, "NZDT": 13, "EDT": -4, "EST": -5, "CDT": -5, "MDT": -6, "PDT": -7, "PST": -8,
-    "AKST": -9, "AKDT": -8, "HST": -10,
+    "AKST": -9, "AKDT": -8, "HST": -10, "BRT": -3, "WAT": 1, "CAT": 2, "SAST": 2, "EAT": 3, "PKT": 5, "WIB": 7,
+    "HKT": 8, "SGT": 8, "AWST": 8,
 }  # fmt: skip
 
 
@@ -266,10 +298,24 @@ def amounts(text: pl.Series, *, are_whole: bool = False) -> pl.Series:
     return value.fill_null(plain.cast(pl.Float64, strict=False))
 
 
+def doubtful_points(text: pl.Expr) -> pl.Expr:
+    """
+    Return which numbers can have a decimal point or grouped thousands, as 2.048, if no other number tells.
+
+    Examples
+    --------
+    >>> columns = ["2.048", "16"], ["2.048", "2.5"], ["2.048", "0.512"], ["2.048", "1,5"]
+    >>> [pl.Series(column).to_frame("t").select(doubtful_points(pl.col("t")).any()).item() for column in columns]
+    [True, False, False, False]
+    """
+    is_doubtful = text.str.contains(r"^\s*[+-]?[1-9]\d{0,2}\.\d{3}\s*$")
+    return is_doubtful & ~(text.str.contains("[.,]") & ~is_doubtful).any()
+
+
 _UNIT_OF_TIME = {
     "s": 1.0, "sec": 1.0, "secs": 1.0, "second": 1.0, "seconds": 1.0, "ms": 1e-3, "m": 60.0, "min": 60.0, "mins": 60.0,
     "minute": 60.0, "minutes": 60.0, "h": 3600.0, "hr": 3600.0, "hrs": 3600.0, "hour": 3600.0, "hours": 3600.0,
-    "d": 86400.0, "day": 86400.0, "days": 86400.0,
+    "d": 86400.0, "day": 86400.0, "days": 86400.0, "w": 604800.0, "week": 604800.0, "weeks": 604800.0,
 }  # fmt: skip
 
 
@@ -281,9 +327,12 @@ def spans(text: pl.Series) -> pl.Series:
     --------
     >>> spans(pl.Series(["01:30:00", "1-12", "2 days, 1:00:00", "90 min", "1h 30m", "PT2H", "7", "2 x"])).to_list()
     [5400.0, 129600.0, 176400.0, 5400.0, 5400.0, 7200.0, None, None]
+    >>> spans(pl.Series(["1d 02:00:00", "1+02:00:00", "1:02:00:00", "1 w"])).to_list()
+    [93600.0, 93600.0, 93600.0, 604800.0]
     """
     bare = text.to_frame("t").select(filled(pl.col("t"))).to_series()
-    bare = bare.str.replace(r"^(\d+) days?,? \+?(\d+:)", "${1}-${2}")
+    bare = bare.str.replace(r"(?i)^(\d+)\s*(?:d|days?,?|\+)\s*\+?(\d+:)", "${1}-${2}")
+    bare = bare.str.replace(r"^(\d+):(\d+:\d+:\d+)", "${1}-${2}")
     plain = bare.str.replace(r"^P(\d+D)?T?((?:[\d.]+[HMS])*)$", "${1}${2}").str.to_lowercase()  # ISO 8601
     parts = plain.str.extract_all(r"\d+(?:\.\d+)?\s*[a-z]+")
     each = pl.element().str.extract(r"^([\d.]+)", 1).cast(pl.Float64, strict=False) * pl.element().str.extract(

@@ -112,9 +112,8 @@ def _raw(values: Mapping[str, str]) -> dict[str, str | int | None]:
     account = values.get("account") or values.get("project")
     if account in {"_pbs_project_default", "null"}:
         account = None
-    asked_memory = values.get("Resource_List.mem") or pbs_widths.memory_of_chunks(
-        values.get("Resource_List.select", "")
-    )
+    chunks = (values.get(key, "") for key in ("Resource_List.select", "exec_vnode"))
+    asked_memory = values.get("Resource_List.mem") or next(filter(None, map(pbs_widths.memory_of_chunks, chunks)), None)
     return {
         "submit": values.get("ctime") or values.get("qtime") or values.get("etime"),
         "eligible": values.get("etime"),

@@ -93,7 +93,7 @@ def widths(values: Mapping[str, str]) -> Widths:
     )
     names = {node for node, _ in hosts} | {name.partition("[")[0] for name in vnodes if not hosts}
     nodes = max(0 if on_compute_nodes else len(names), whole(values.get("unique_node_count")) or 0)
-    nodes = nodes or _mpp_nodes(values) or whole(values.get("Resource_List.nodect")) or 0
+    nodes = nodes or _mpp_nodes(values) or (0 if on_compute_nodes else whole(values.get("Resource_List.nodect"))) or 0
     return Widths(_bounded(allocated), _bounded(requested), nodes or None, _bounded(gpus), below, is_readable)
 
 
@@ -206,15 +206,17 @@ _SIZE = re.compile(r"(?i)([0-9]{1,15})([kmgtp]?)(b|w|)")
 @lru_cache(maxsize=10_000)
 def memory_of_chunks(text: str) -> str | None:
     """
-    Return the memory of all chunks, as text; None if no chunk has one that is readable.
+    Return the memory of all chunks of ``select`` or ``exec_vnode``, as text; None if no chunk has a readable one.
 
     Examples
     --------
     >>> memory_of_chunks("2:ncpus=8:mem=16gb+1:ncpus=1:mem=512mb"), memory_of_chunks("2:ncpus=8")
     ('34078720kb', None)
+    >>> memory_of_chunks("(n1:ncpus=8:mem=16777216kb)+(n2:ncpus=8:mem=16777216kb)")
+    '33554432kb'
     """
     total = 0
-    for chunk in text.partition("#")[0].split("+"):
+    for chunk in re.sub(r"[()]", "", text.partition("#")[0]).split("+"):
         first, *options = chunk.split(":")
         size = next((_SIZE.fullmatch(option[4:]) for option in (first, *options) if option.startswith("mem=")), None)
         if size:

@@ -25,11 +25,13 @@ from swflow.values import LATEST, LONGEST_TIME, MOST_MILLISECONDS, MOST_PROCESSO
 #: The columns of a table of records, one row per run of a job. Times are Unix seconds, durations seconds, memory KB
 #: per processor. ``line`` is the record's first line in the file, counted from 1. ``memory`` is the whole job's, in MB.
 #: ``array`` is the job array of a task, ``depends_on`` has the site's ids of the jobs that had to end before, where
-#: ``ARRAY_*`` is every task of an array. Unknown values are null.
+#: ``ARRAY_*`` is every task of an array. Unknown values are null. Exports of swflow also have ``wait``, ``delay`` (the
+#: time from the submission until a job was eligible), ``preceding`` (a ``site_job_id``), ``think_time`` and ``own_id``
+#: (the site's id, if ``site_job_id`` is the number of the job).
 RECORD_COLUMNS: dict[str, pl.DataType] = {
     **dict.fromkeys(
         ("submit", "eligible", "start", "end", "run_time", "suspended_time", "average_cpu_time", "used_memory",
-         "requested_time", "requested_memory"),
+         "requested_time", "requested_memory", "wait", "delay", "think_time"),
         pl.Float64(),
     ),
     **dict.fromkeys(
@@ -38,7 +40,8 @@ RECORD_COLUMNS: dict[str, pl.DataType] = {
         pl.Int64(),
     ),
     **dict.fromkeys(
-        ("site_job_id", "user", "group", "unix_group", "queue", "partition", "constraint", "executable", "array"),
+        ("site_job_id", "user", "group", "unix_group", "queue", "partition", "constraint", "executable", "array",
+         "preceding", "own_id"),
         pl.String(),
     ),
     "depends_on": pl.List(pl.String()),
@@ -173,13 +176,15 @@ def make_log(
     form: str,
     computer: str | None = None,
     resources: Sequence[str] = (),
+    keeps_times: bool = False,
 ) -> ImportedLog:
     """
     Return the log of a table of records, which has the columns of `RECORD_COLUMNS`, if known; others are ignored.
 
     Jobs are numbered from 1 by (submit time, line); users, groups, queues and partitions by their first job. The counts
     of ``tally`` are continued. ``source`` is the file, for error messages; ``form`` is its format, such as ``sacct``.
-    ``resources`` are further columns of records that are kept, with the units that jobs occupy.
+    ``resources`` are further columns of records that are kept, with the units that jobs occupy. Times count from the
+    first submission; with ``keeps_times``, those since the begin of a trace stay as they are.
     """
     demands = dict.fromkeys(resources, pl.Int64())
     read = records.height + sum(count for count, _ in tally.removed.values())
@@ -191,17 +196,25 @@ def make_log(
         reasons = ", ".join(f"{count:,} {reason} (line {line})" for reason, (count, line) in counts)
         raise SwflowError(f"{source}: none of {read:,} records is a valid job; {reasons or 'the file has none'}")
     tally.note(records, "started before it was submitted", pl.col("start") < pl.col("submit"))
+    # A limit of 0 is none, as of `sbatch --time=0`.
+    records = records.with_columns(requested_time=pl.when(pl.col("requested_time") > 0).then("requested_time"))
     records = _one_name(records, tally).sort("submit", "line")
     began = int(np.floor(records["submit"].min()))  # type: ignore[arg-type]
+    began = 0 if keeps_times and 0 <= began < EARLIEST else began
     header = _header(records, site, began, form, computer)
     table = records.with_columns(
         job_id=pl.int_range(1, pl.len() + 1),
         submit_time=pl.col("submit") - began,
-        wait_time=pl.col("start") - pl.col("submit"),
+        wait_time=pl.coalesce("wait", pl.col("start") - pl.col("submit")),
         executable_id=numbered(records["executable"])[0],
         array_id=numbered(records["array"])[0],
         depends_on=_predecessors(records, tally),
-        eligible_after=_eligible_after(records, tally),
+        eligible_after=records["delay"].fill_null(_eligible_after(records, tally)),
+    )
+    numbers = table.group_by("site_job_id").agg(pl.col("job_id").max())
+    table = table.with_columns(
+        site_job_id=pl.coalesce("own_id", "site_job_id"),
+        preceding_job_id=pl.col("preceding").replace_strict(*numbers, default=None, return_dtype=pl.Int64),
     )
     if form.startswith("sacct") and records["eligible"].null_count() == records.height:
         tally.note(records, NOT_ELIGIBLE, pl.lit(True))
@@ -234,7 +247,10 @@ def make_log(
 #: The largest values of records. Sums of counts over all jobs stay exact in 64 bits.
 _LARGEST: dict[str, float] = {
     **dict.fromkeys(("submit", "eligible", "start", "end"), LATEST),
-    **dict.fromkeys(("run_time", "suspended_time", "average_cpu_time", "requested_time"), LONGEST_TIME),
+    **dict.fromkeys(
+        ("run_time", "suspended_time", "average_cpu_time", "requested_time", "wait", "delay", "think_time"),
+        LONGEST_TIME,
+    ),
     **dict.fromkeys(("used_memory", "requested_memory"), 1e15),
     **dict.fromkeys(
         ("allocated_processors", "requested_processors", "nodes", "requested_nodes", "gpus", "licenses", "array_limit"),
@@ -266,9 +282,10 @@ def _in_range(records: pl.DataFrame, tally: Tally) -> pl.DataFrame:
 
 
 def _one_name(records: pl.DataFrame, tally: Tally) -> pl.DataFrame:
-    """Replace lists of partitions or queues, of which a job that never started had the choice, by their first name."""
-    for name in ("partition", "queue", "group"):
-        first = pl.col(name).str.extract(r"^[,\s]*([^,\s]+)\s*,", 1)
+    """Replace lists of names, as of the partitions of which a job that never started had the choice, by the first."""
+    for name in ("partition", "queue", "group", "user"):
+        after = r"\S" if name == "user" else ""  # the name of a person can be "Doe, Jane"
+        first = pl.col(name).str.extract(rf"^[,\s]*([^,\s]+)\s*,{after}", 1)
         tally.note(records, f"jobs with several names of a {name} (the first is taken)", first.is_not_null())
         records = records.with_columns(pl.coalesce(first, name).alias(name))
     return records

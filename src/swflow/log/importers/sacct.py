@@ -8,14 +8,15 @@ import polars as pl
 
 from swflow.errors import SwflowError
 from swflow.log.importers import slurm
-from swflow.log.importers.cells import SEPARATORS, is_separator, one_byte, read_cells
+from swflow.log.importers.cells import is_separator, one_byte, read_cells
 from swflow.log.importers.jobcomp import read_jobcomp
 from swflow.log.importers.lines import Check, Layout, matches, padded, read_records, read_text
 from swflow.log.importers.records import ImportedLog, Site, Tally, make_log
 from swflow.log.importers.slurm_jobs import records_of
 from swflow.log.importers.slurm_json import read_json
 from swflow.log.importers.slurm_values import JOB_ID, STEP, jobs_of
-from swflow.log.recognise import OTHER_NAMES, USED, is_jobcomp, is_yaml, without_preamble
+from swflow.log.recognise import OTHER_NAMES, USED, is_jobcomp, is_yaml, without_messages, without_preamble
+from swflow.log.separators import SEPARATORS, separator_of
 
 #: The columns that the documentation recommends.
 RECOMMENDED = (
@@ -88,7 +89,9 @@ def import_sacct(
         raise SwflowError(f"--cpus-per-processor: {cpus_per_processor}; expected at least 1")
     site = site or Site()
     limits = {name: _limit(text, name) for name, text in (partition_limits or {}).items()}
-    text, tally = read_text(path), Tally()
+    tally = Tally()
+    text, messages = without_messages(read_text(path))
+    tally.add("messages of commands", messages, 1)
     if text.lstrip()[:1] in (b"{", b"["):
         table, form = read_json(text, path, tally), "sacct --json"
     elif is_yaml(text):
@@ -139,7 +142,8 @@ def _read_columns(text: bytes, path: str, columns: str | None, delimiter: str, t
             body, Layout(names, delimiter, _CHECKS, free, _agrees), [*wanted.values()], tally, first_line
         )
     if table.is_empty():
-        raise SwflowError(f"{path}: no record after the header; nothing to import")
+        reasons = "; ".join(f"{count:,} {reason} (line {line})" for reason, (count, line) in tally.removed.items())
+        raise SwflowError(f"{path}: no record after the header; {reasons or 'nothing to import'}")
     table = table.select("line", *(pl.col(name).alias(used) for used, name in wanted.items()))
     return table.with_columns(pl.col(pl.String).str.strip_chars())
 
@@ -150,7 +154,8 @@ _TRES = ("alloctres", "reqtres", "allocgres", "reqgres")
 def _separator(text: bytes, delimiter: str) -> str:
     """Return the separator of a header: the given one, or another one between which it has JobID."""
     header = text.partition(b"\n")[0].decode("utf-8", "replace")
-    for one in (delimiter, *SEPARATORS):
+    likely = separator_of(header)
+    for one in (delimiter, *SEPARATORS, likely if likely != " " else delimiter):
         if "jobid" in _names(header, "\t" if one == r"\t" else one):
             return one
     return delimiter

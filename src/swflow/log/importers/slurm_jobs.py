@@ -103,6 +103,10 @@ def _ended(jobs: pl.DataFrame, tally: Tally) -> pl.DataFrame:
     jobs = tally.drop(jobs, "revoked: another cluster ran it", pl.col("state") == "REVOKED")
     endless = pl.col("end").is_null() & (pl.col("elapsed").is_null() | pl.col("start").is_null())
     jobs = tally.drop(jobs, "no end time", endless)
+    ran = pl.col("start").is_null() & (pl.col("elapsed") > 0) & pl.col("end").is_not_null()
+    tally.note(jobs, "without a start (computed from End and Elapsed)", ran)
+    span = pl.col("elapsed") + pl.col("suspended_time").fill_null(0)
+    jobs = jobs.with_columns(start=pl.when(ran.fill_null(False)).then(pl.col("end") - span).otherwise("start"))
     # A job that was cancelled in the queue can have the start that was planned for it.
     backwards = pl.col("end") < pl.col("start")
     never = (

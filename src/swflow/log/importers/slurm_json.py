@@ -107,7 +107,7 @@ def _json_job(job: Mapping[str, Any], place: int) -> dict[str, object]:
         "end": _moment(time["end"]),
         "elapsedraw": _text(time.get("elapsed")),
         "suspended": _span(time.get("suspended")),
-        "timelimit": "UNLIMITED" if _is_infinite(limit) else _text(limit),
+        "timelimit": "UNLIMITED" if _is_infinite(limit) else _text(limit) or (limit if isinstance(limit, str) else ""),
         "reqcpus": "" if "cpu=" in requested else _text(required.get("CPUs")),
         "allocnodes": _text(job.get("allocation_nodes")),
         "reqmem": f"{per_processor}c" if per_processor else f"{per_node or 0}n",

@@ -169,6 +169,8 @@ def _counted(table: pl.DataFrame, tally: Tally) -> pl.DataFrame:
         ("NNodes", "allocnodes", stated_nodes),
     ):
         tally.unreadable(texts, what, pl.col(text), values)
+    numbered = pl.concat_str(*tres, separator=",").str.contains(r"(?:^|,)1[0-9]{3}=")
+    tally.note(table, "resources that only have a number (left out)", numbered)
     of_gpus = pl.col("reqgres").str.to_lowercase().str.contains(r"\bgpu\b")
     tally.note(table, "unreadable number of GPUs in ReqGRES (left out)", of_gpus & pl.col("gpus").is_null())
     return table
@@ -194,6 +196,7 @@ def _with_memory(table: pl.DataFrame, texts: pl.DataFrame, tally: Tally) -> pl.D
         .otherwise(amount / processors_of)
     )
     tally.unreadable(texts, "ReqMem", memory, table.select(amount).to_series())
+    tally.note(table, "ReqMem per node without a number of nodes (left out)", (amount > 0) & per_processor.is_null())
     requested = pl.when(per_processor > 0).then(per_processor)
     return table.with_columns(
         requested_memory=requested, memory=pl.coalesce("alloc_mem", "req_mem", requested * processors_of) / 1024

@@ -17,6 +17,7 @@ from swflow.log.importers.lines import read_text
 from swflow.log.importers.notation import (
     NO_VALUE,
     amounts,
+    doubtful_points,
     epoch,
     filled,
     is_no_value,
@@ -24,7 +25,7 @@ from swflow.log.importers.notation import (
     moments,
     spans,
 )
-from swflow.log.importers.records import ImportedLog, Site, Tally, make_log
+from swflow.log.importers.records import RECORD_COLUMNS, ImportedLog, Site, Tally, make_log
 from swflow.log.importers.slurm import STATES, kilobytes, state
 from swflow.values import number
 
@@ -38,12 +39,15 @@ TARGETS = {
     "partition": "partition", "constraint": "constraint", "executable": "executable", "nodes": "nodes",
     "gpus": "gpus", "licenses": "licenses",
     "memory": "memory", "array": "array", "array_limit": "array_limit", "depends_on": "depends_on",
+    "requested_nodes": "requested_nodes", "suspended_time": "suspended_time", "unix_group": "unix_group",
+    "eligible_after": "delay", "preceding_job": "preceding", "think_time": "think_time", "site_job_id": "own_id",
 }  # fmt: skip
 
 _TIMES = ("submit_time", "eligible_time", "start_time", "end_time")
-_SPANS = ("wait_time", "run_time", "requested_time", "average_cpu_time")
+_SPANS = ("wait_time", "run_time", "requested_time", "average_cpu_time", "suspended_time", "eligible_after",
+          "think_time")  # fmt: skip
 _MEMORY = ("used_memory", "requested_memory", "memory")
-_COUNTS = ("processors", "requested_processors", "nodes", "gpus", "licenses", "array_limit")
+_COUNTS = ("processors", "requested_processors", "nodes", "requested_nodes", "gpus", "licenses", "array_limit")
 _SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0, "days": 86400.0}
 _KILOBYTES = {"B": 1 / 1024, "KB": 1.0, "MB": 1024.0, "GB": 1024.0**2, "TB": 1024.0**3}
 _KEYS = ("column", "optional", "unit", "format", "factor", "pattern")
@@ -91,23 +95,40 @@ def import_table(path: str, site: Site, mapping: str, *, resources: Mapping[str,
     lines = pl.int_range(table.height, dtype=pl.Int64, eager=True) + header_line + 1  # a column can be named "line"
     records = pl.DataFrame({"line": lines})
     for name, entry in columns.items():
-        given = _without_nothing(table[entry["column"]], name, records, tally)
+        given = _without_nothing(_unnested(table[entry["column"]], name, places[name]), name, records, tally)
         values = _converted(given, name, entry, site, about.get("status"), places[name])
         records = records.with_columns(values.alias(TARGETS[name]))
         if name in _MEMORY and given.dtype == pl.String:
             records = records.with_columns(given.str.extract(r"[A-Za-z]([cn])$", 1).alias(f"{TARGETS[name]}_each"))
         if "pattern" in entry:  # a text in which it finds nothing has none of it
             continue
+        if name in (*_SPANS, *_MEMORY) and given.dtype == pl.String:
+            doubtful = given.to_frame("v").select(doubtful_points(pl.col("v"))).to_series()
+            tally.note(records, f"{name} with a point before three digits, read as decimal", pl.lit(doubtful))
+            short = given.str.contains(r"^\d+:\d\d$") & (name in _SPANS)
+            tally.note(records, f"{name} with one colon, read as minutes and seconds", pl.lit(short))
         unread = given.is_not_null() & values.is_null()
         nothing = ["-1", *(["0"] if name == "array" or name in _TIMES else [])]
         if not (given.dtype.is_temporal() or given.dtype.is_nested()):
             unread &= given.cast(pl.String).is_in(nothing).not_()
-        tally.note(records, f"unreadable {name}", pl.lit(unread))
+        hint = " (give its format, or --timezone)" if name in _TIMES and "format" not in entry else ""
+        tally.note(records, f"unreadable {name}{hint}", pl.lit(unread))
     for name, formula in formulas.items():
         units = demand(table, name, formula, records, tally, "--resource")
         records = records.with_columns(units.alias(name))
     form = f"csv ({Path(mapping).stem})"
-    return make_log(_completed(records, tally), tally, site, source=path, form=form, resources=tuple(formulas))
+    options: dict[str, Any] = {"source": path, "form": form, "resources": tuple(formulas)}
+    return make_log(_completed(records, tally), tally, site, **options, keeps_times=mapping == "swflow")
+
+
+def _unnested(values: pl.Series, name: str, where: str) -> pl.Series:
+    """Return a column in which lists of names are texts with commas; raise an error for other nested values."""
+    is_list = isinstance(values.dtype, pl.List | pl.Array) and not values.dtype.inner.is_nested()
+    if is_list and TARGETS[name] in RECORD_COLUMNS and RECORD_COLUMNS[TARGETS[name]] == pl.String:
+        return values.cast(pl.List(pl.String)).list.join(",")
+    if (values.dtype.is_nested() and name != "depends_on") or values.dtype == pl.Binary:
+        raise SwflowError(f"{where}: column {values.name!r} holds {values.dtype}; expected numbers, times or texts")
+    return values
 
 
 def _without_nothing(values: pl.Series, name: str, records: pl.DataFrame, tally: Tally) -> pl.Series:
@@ -274,12 +295,23 @@ def _statuses(text: pl.Series, status: Mapping[object, int] | None) -> pl.Series
             ).cast(pl.Int64)
         )
         return words.to_series()
-    mapping = {str(key): int(value) for key, value in status.items()}
+    mapping = {_shortened(str(key).lower() if isinstance(key, bool) else str(key)): int(value)
+               for key, value in status.items()}  # fmt: skip
+    text = text.str.replace(_WHOLE, "${1}")
     word = text.str.extract(r"^\s*(\S+)", 1)
     exact = text.replace_strict(mapping, default=None, return_dtype=pl.Int64)
     exact = exact.fill_null(word.replace_strict(mapping, default=None, return_dtype=pl.Int64))
     other = mapping.get("other")
     return exact if other is None else exact.set(exact.is_null() & text.is_not_null(), other)
+
+
+#: A whole number as programs write it whose columns have decimals.
+_WHOLE = r"^(-?\d+)\.0+$"
+
+
+def _shortened(text: str) -> str:
+    """Return a text; a whole number without decimals."""
+    return re.sub(_WHOLE, r"\1", text)
 
 
 def _moments(values: pl.Series, entry: Mapping[str, Any], site: Site, where: str) -> pl.Series:
@@ -290,7 +322,7 @@ def _moments(values: pl.Series, entry: Mapping[str, Any], site: Site, where: str
         return local_moments(values.cast(pl.Datetime("ms")), site.time_zone)[0]
     if "unit" in entry:
         return _numbers(values) * _SECONDS[entry["unit"]]
-    if values.dtype.is_numeric():
+    if values.dtype.is_numeric() and not values.dtype.is_integer():
         return values.to_frame("v").select(epoch(pl.col("v"))).to_series()
     text = values.cast(pl.String).str.strip_chars()
     form = entry.get("format")
@@ -307,36 +339,49 @@ def _completed(records: pl.DataFrame, tally: Tally) -> pl.DataFrame:
     """Derive missing columns: start from submission and wait, run time from start and end, processors from nodes."""
     if "wait" in records.columns:
         start = pl.col("submit") + pl.col("wait")
-        records = records.with_columns(start=pl.coalesce("start", start) if "start" in records.columns else start)
+        if "start" in records.columns:
+            records = records.with_columns(wait=pl.when(pl.col("start").is_null()).then("wait"))
+            start = pl.coalesce("start", start)
+        records = records.with_columns(start=start)
     if "start" in records.columns:
         start, end = pl.col("start"), pl.col("end") if "end" in records.columns else pl.lit(None, pl.Float64)
         idle = pl.col("run_time").fill_null(0) == 0 if "run_time" in records.columns else pl.lit(True)
+        if {"run_time", "end"} <= {*records.columns}:
+            began = pl.when(pl.col("run_time") > 0).then(pl.col("end") - pl.col("run_time"))
+            records = records.with_columns(start=start.fill_null(began))
         cancelled = pl.col("status") == 5 if "status" in records.columns else pl.lit(False)
         # Slurm's database has a start of 0 for these, others none or the planned one.
         never = ((start == 0) & (pl.col("submit") > 0)) | (start.is_null() & end.is_not_null() & idle)
         never |= (start > end) & cancelled & (end >= pl.col("submit"))
         chosen = tally.note(records, "never started (kept, with a run time of 0)", never)
         records = records.with_columns(start=pl.when(chosen).then(end).otherwise(start))
+        if "wait" in records.columns:
+            records = records.with_columns(wait=pl.when(~chosen).then("wait"))
         if "run_time" in records.columns:
             records = records.with_columns(run_time=pl.when(chosen).then(0.0).otherwise("run_time"))
     if "run_time" not in records.columns:
         records = records.with_columns(run_time=pl.col("end") - pl.col("start"))
         records = tally.drop(records, "ended before it started", pl.col("run_time") < 0)
+        tally.note(records, "without a start or an end (the run time is unknown)", pl.col("run_time").is_null())
     if not {"allocated_processors", "requested_processors"} & set(records.columns):
         tally.note(records, "nodes taken for processors", pl.lit(True))
         records = records.with_columns(allocated_processors=pl.col("nodes"))
-    return _of_whole_jobs(records)
+    return _of_whole_jobs(records, tally)
 
 
-def _of_whole_jobs(records: pl.DataFrame) -> pl.DataFrame:
+def _of_whole_jobs(records: pl.DataFrame, tally: Tally) -> pl.DataFrame:
     """Multiply amounts of memory for each node (64Gn) or each processor (2Gc), as old versions of Slurm write them."""
     processors = pl.coalesce(
         *(name for name in ("allocated_processors", "requested_processors") if name in records.columns)
     )
-    nodes = pl.coalesce("nodes", 1) if "nodes" in records.columns else pl.lit(1)
+    stated = pl.col("nodes") if "nodes" in records.columns else pl.lit(None, pl.Int64)
+    nodes = stated.fill_null(1)
     for name in ("memory", "requested_memory", "used_memory"):
         if f"{name}_each" in records.columns:
             each, amount = pl.col(f"{name}_each"), pl.col(name)
+            tally.note(
+                records, f"{name} per node without a number of nodes (taken as 1)", (each == "n") & stated.is_null()
+            )
             total = pl.when(each == "n").then(amount * nodes).when(each == "c").then(amount * processors)
             value = total if name == "memory" else total / processors
             records = records.with_columns(pl.when(each.is_null()).then(amount).otherwise(value).alias(name))
