@@ -11,7 +11,7 @@ from swflow.errors import SwflowError, UnsupportedError
 from swflow.jobs.machine import MOST_UNITS
 from swflow.jobs.table import has_values, sort_jobs
 from swflow.scheduling.orders.vocabulary import FUNCTIONS, PARAMETERS, VARIABLES
-from swflow.scheduling.refusals import refusals
+from swflow.scheduling.refusals import unsupported_columns
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.state.items import Dependencies
 
@@ -43,8 +43,9 @@ def _is_not_negative(column: str) -> pl.Expr:
 
 def require_supported(jobs: pl.DataFrame, scheduler: Scheduler, name: str) -> None:
     """Raise an error if a scheduler does not support a column of the jobs."""
-    for refusal in refusals(scheduler, [column for column in jobs.columns if has_values(jobs, column)]):
-        raise UnsupportedError(f"{name}: {refusal.error}")
+    for column, refusal in unsupported_columns(scheduler):
+        if has_values(jobs, column):
+            raise UnsupportedError(f"{name}: {refusal.error}")
 
 
 # -- dependencies

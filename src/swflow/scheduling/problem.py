@@ -19,7 +19,7 @@ from swflow.scheduling.orders.fair_share import SELECT
 from swflow.scheduling.orders.keys import ARRIVAL, Order
 from swflow.scheduling.orders.vocabulary import MOST_NAMED
 from swflow.scheduling.preempting import Preempting
-from swflow.scheduling.refusals import refusals
+from swflow.scheduling.refusals import unsupported_columns
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.state.accounts import Owners
 from swflow.scheduling.state.items import Dependencies, Items
@@ -242,8 +242,9 @@ def _check_partitions(problem: Problem) -> None:
 
 def _check_demands(problem: Problem) -> None:
     """Raise an error unless every job finds all the resources that it needs on one machine."""
-    for refusal in refusals(problem.policy, ["resources"]):
-        raise UnsupportedError(refusal.error)
+    for column, refusal in unsupported_columns(problem.policy):
+        if column == "resources":
+            raise UnsupportedError(refusal.error)
     jobs, machines, name = problem.jobs, problem.machines, problem.name
     names = list(machines[0].resources)
     demands, shape = jobs.demands, (jobs.submit.size, len(names))
