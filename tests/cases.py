@@ -24,9 +24,9 @@ import polars as pl
 import naive
 import naive_slurm
 import own_policies
+from swflow.jobs.eligibility import dependencies_of, eligible_jobs
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
-from swflow.scheduling.eligibility import dependencies_of, eligible_jobs
 from swflow.scheduling.nested_options import (
     LIMITED,
     LIMITS,

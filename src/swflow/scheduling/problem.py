@@ -10,6 +10,7 @@ import polars as pl
 
 from swflow.compiled.kernel import sealed
 from swflow.errors import SwflowError, UnsupportedError
+from swflow.jobs.eligibility import Dependencies
 from swflow.jobs.machine import MOST_PROCESSORS
 from swflow.jobs.table import check_arrays
 from swflow.scheduling.machine.resources import Resources, longest_stretch
@@ -22,7 +23,7 @@ from swflow.scheduling.preempting import Preempting
 from swflow.scheduling.refusals import unsupported_columns
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.state.accounts import Owners
-from swflow.scheduling.state.items import Dependencies, Items
+from swflow.scheduling.state.items import Items
 
 #: The columns of `Jobs.attributes`: numbers of the log, NaN where unknown, and nodes (1 if unknown).
 ATTRIBUTES = ("user_id", "group_id", "queue_id", "executable_id", "job_id", "requested_nodes")

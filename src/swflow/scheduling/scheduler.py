@@ -31,7 +31,7 @@ class Scheduler(Settings):
 
     A Python function as ``order`` or ``backfill_order`` is compiled; see `swflow.scheduling.orders.keys.key_function`.
     The outcome of ``shapes`` is defined at `swflow.scheduling.solve.solve`, that of ``feedback`` at
-    `swflow.scheduling.eligibility.dependencies_of`, and a ``policy`` at `swflow.scheduling.plugins.protocol.Policy`.
+    `swflow.jobs.eligibility.dependencies_of`, and a ``policy`` at `swflow.scheduling.plugins.protocol.Policy`.
 
     Raises
     ------

@@ -14,7 +14,7 @@ from swflow.analysis.resampling import Resampled, by_weeks, statistic
 from swflow.analysis.verdicts import without_saturated_winner
 from swflow.errors import SwflowError, UnsupportedError
 from swflow.jobs.table import Workload, sort_jobs
-from swflow.scheduling.eligibility import require_supported
+from swflow.scheduling.prepare import require_supported
 from swflow.scheduling.scheduler import LOG, Scheduler
 from swflow.studies.group_waits import GROUP_COLUMNS, RECORDED, Waits, compared, groups_of, waits_of
 from swflow.studies.hardware import fitting, hardware_of, resources_of

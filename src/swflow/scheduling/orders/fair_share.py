@@ -370,7 +370,7 @@ def ownership_of(
     """
     Return the ownership of the jobs that are simulated, and the options of the queues that depend on it.
 
-    ``arrays`` is what `swflow.scheduling.eligibility.array_limits` returns, ``planned`` are the planned run times.
+    ``arrays`` is what `swflow.jobs.eligibility.array_limits` returns, ``planned`` are the planned run times.
 
     Raises
     ------
