@@ -2,13 +2,13 @@
 
 import graphlib
 import warnings
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
-from swflow.errors import SwflowError
+from swflow.errors import SwflowError, UnsupportedError
 from swflow.jobs.machine import MOST_UNITS
 from swflow.jobs.table import has_values, sort_jobs
 
@@ -52,6 +52,13 @@ def _require_numbers(jobs: pl.DataFrame, column: str, is_valid: pl.Expr, expecte
 def _is_not_negative(column: str) -> pl.Expr:
     """Return whether a value is a finite number of at least 0."""
     return pl.col(column).is_finite() & (pl.col(column) >= 0)
+
+
+def require_supported(jobs: pl.DataFrame, unsupported: Mapping[str, str], name: str) -> None:
+    """Raise an error if jobs have values in a column that a scheduler does not support, for the stated reason."""
+    for column, reason in unsupported.items():
+        if has_values(jobs, column):
+            raise UnsupportedError(f"{name}: {reason}")
 
 
 # -- eligibility in the record

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from swflow.errors import SwflowError, UnsupportedError, suggest
+from swflow.errors import SwflowError, suggest
 from swflow.jobs.eligibility import (
     array_limits,
     cancellations_of,
@@ -16,10 +16,11 @@ from swflow.jobs.eligibility import (
     dependencies_of,
     eligible_jobs,
     require_demands,
+    require_supported,
 )
 from swflow.jobs.header import Header
 from swflow.jobs.machine import MOST_PROCESSORS, free_memory
-from swflow.jobs.table import Workload, check_arrays, check_workload, has_values, without_status
+from swflow.jobs.table import Workload, check_arrays, check_workload, without_status
 from swflow.scheduling.machine.resources import Resources
 from swflow.scheduling.nested_options import Unavailable, require_window
 from swflow.scheduling.nodes import nodes_of, processors_on, units_on
@@ -32,7 +33,6 @@ from swflow.scheduling.orders.vocabulary import FUNCTIONS, MOST_NAMED, PARAMETER
 from swflow.scheduling.plugins.source import is_own
 from swflow.scheduling.preempting import preempting_of
 from swflow.scheduling.problem import ATTRIBUTES, Jobs, Machine, Problem, Shapes, items_of
-from swflow.scheduling.refusals import unsupported_columns
 from swflow.scheduling.scheduler import LOG, Scheduler
 from swflow.values import day_or_moment
 
@@ -75,7 +75,7 @@ def prepare(workload: Workload, scheduler: Scheduler) -> Problem:
     table = without_status(workload.jobs, scheduler.without_status, name)
     # Requests may be wider than the machine, as long as a shape fits.
     table = check_workload(eligible_jobs(table, name), MOST_PROCESSORS if moldable else max(sizes), name)
-    require_supported(table, scheduler, name)
+    require_supported(table, scheduler.unsupported, name)
     arrays, cancelled_after = array_limits(table, name), cancellations_of(table, name)
     dependencies = dependencies_of(table, scheduler.feedback, name)
     demands = demands_of(table, list(resources[0]), (*VARIABLES, *PARAMETERS, *FUNCTIONS), name)
@@ -109,13 +109,6 @@ def prepare(workload: Workload, scheduler: Scheduler) -> Problem:
         jobs, scheduler, tuple(machines), shapes, sharing, ownership.owners, dependencies, name, table,
         cancelled_after, columns.slots, nodes, preempting, workload.header.start or 0,
     )  # fmt: skip
-
-
-def require_supported(jobs: pl.DataFrame, scheduler: Scheduler, name: str) -> None:
-    """Raise an error if a scheduler does not support a column of the jobs."""
-    for column, refusal in unsupported_columns(scheduler):
-        if has_values(jobs, column):
-            raise UnsupportedError(f"{name}: {refusal.error}")
 
 
 def _sizes(workload: Workload, scheduler: Scheduler) -> list[int]:

@@ -20,7 +20,6 @@ from swflow.scheduling.orders.fair_share import SELECT
 from swflow.scheduling.orders.keys import ARRIVAL, Order
 from swflow.scheduling.orders.vocabulary import MOST_NAMED
 from swflow.scheduling.preempting import Preempting
-from swflow.scheduling.refusals import unsupported_columns
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.state.accounts import Owners
 from swflow.scheduling.state.items import Items
@@ -243,9 +242,8 @@ def _check_partitions(problem: Problem) -> None:
 
 def _check_demands(problem: Problem) -> None:
     """Raise an error unless every job finds all the resources that it needs on one machine."""
-    for column, refusal in unsupported_columns(problem.policy):
-        if column == "resources":
-            raise UnsupportedError(refusal.error)
+    if "resources" in problem.policy.unsupported:
+        raise UnsupportedError(problem.policy.unsupported["resources"])
     jobs, machines, name = problem.jobs, problem.machines, problem.name
     names = list(machines[0].resources)
     demands, shape = jobs.demands, (jobs.submit.size, len(names))
