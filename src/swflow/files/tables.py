@@ -2,16 +2,16 @@
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from swflow.errors import SwflowError, shown
+from swflow.errors import SwflowError, one_line, shown
 from swflow.files.atomic import atomic_path
-from swflow.files.parquet import parquet_metadata, parquet_schema, read_parquet
-from swflow.files.reading import parse_json
+from swflow.files.reading import parse_json, require_file
 from swflow.jobs.machine import Machine
 from swflow.jobs.metadata import check_metadata
 from swflow.jobs.table import ELIGIBILITY_COLUMNS, NEEDED_COLUMNS, Entry, Workload, check_columns
@@ -118,3 +118,62 @@ def read_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise SwflowError(f"{path}: metadata: {shown(about)}; expected an object; create the file again")
     check_metadata(about, str(path))
     return about
+
+
+# -- reading Parquet files of users: the errors and panics of Polars become errors of one line
+
+
+def read_parquet(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> pl.DataFrame:
+    """Return the table of a Parquet file, or some of its columns; raise `SwflowError` if it is damaged."""
+    with _readable(path):
+        return pl.read_parquet(Path(path), glob=False, columns=None if columns is None else list(columns))
+
+
+def parquet_schema(path: str | os.PathLike[str]) -> dict[str, pl.DataType]:
+    """Return the columns of a Parquet file with their types; raise `SwflowError` if it is damaged."""
+    with _readable(path):
+        return dict(pl.read_parquet_schema(Path(path)))
+
+
+def parquet_metadata(path: str | os.PathLike[str]) -> dict[str, str]:
+    """Return the metadata of a Parquet file; raise `SwflowError` if it is damaged."""
+    with _readable(path):
+        return pl.read_parquet_metadata(Path(path))
+
+
+@contextmanager
+def _readable(path: str | os.PathLike[str]) -> Iterator[None]:
+    """
+    Require a file that can be read, and convert the errors of Polars to one line.
+
+    In damaged data it panics: it prints several lines on standard error, which therefore leads nowhere meanwhile, and
+    raises an exception outside of `Exception`.
+    """
+    require_file(path)
+    try:
+        with _silenced():
+            yield
+    except (pl.exceptions.PolarsError, OSError, ValueError, OverflowError) as error:
+        raise SwflowError(f"{path}: not a readable Parquet file ({one_line(str(error))[:200]})") from None
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        raise SwflowError(f"{path}: damaged data; create the file again") from None
+
+
+@contextmanager
+def _silenced() -> Iterator[None]:
+    """Discard what is written to standard error, if it is open."""
+    try:
+        saved = os.dup(2)
+    except OSError:
+        yield
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(saved, 2)
+        os.close(saved)
+        os.close(nowhere)

@@ -36,11 +36,8 @@ def check_metadata(about: Mapping[str, Any], where: str) -> None:
     Traceback (most recent call last):
     swflow.errors.SwflowError: my.parquet: metadata: header: MaxProcs: 8; expected a list; create the file again
     """
-    kind = about.get("kind")
     try:
-        if kind is not None:
-            text(kind, "kind")
-        for key in _REQUIRED.get(str(kind), ()):
+        for key in _REQUIRED.get(str(about.get("kind")), ()):
             if key not in about:
                 raise SwflowError(f"no key {key!r}")
         for key, check in _CHECKS.items():
@@ -60,6 +57,11 @@ def _list(value: Any, where: str) -> list[Any]:
     if not isinstance(value, list):
         raise SwflowError(f"{where}: {shown(value)}; expected a list")
     return value
+
+
+def _kind(value: Any, where: str) -> None:
+    if value is not None:
+        text(value, where)
 
 
 def _machine(value: Any, where: str) -> None:
@@ -129,6 +131,7 @@ def _seconds(value: Any, where: str) -> None:
 
 
 _CHECKS: dict[str, Callable[[Any, str], object]] = {
+    "kind": _kind,
     "machine": _machine,
     "header": _header,
     "history": _history,
