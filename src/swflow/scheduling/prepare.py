@@ -71,7 +71,8 @@ def prepare(workload: Workload, scheduler: Scheduler) -> Problem:
     """
     name, resources = workload.name, _resources_at(workload, scheduler)
     moldable = scheduler.shapes != "requested"
-    sizes, times_away = _sizes(workload, scheduler), _times_away(scheduler.unavailable, workload.header)
+    sizes = _sizes(scheduler, workload.machine.processors)
+    times_away = _times_away(scheduler.unavailable, workload.header)
     table = without_status(workload.jobs, scheduler.without_status, name)
     # Requests may be wider than the machine, as long as a shape fits.
     table = check_workload(eligible_jobs(table, name), MOST_PROCESSORS if moldable else max(sizes), name)
@@ -111,11 +112,11 @@ def prepare(workload: Workload, scheduler: Scheduler) -> Problem:
     )  # fmt: skip
 
 
-def _sizes(workload: Workload, scheduler: Scheduler) -> list[int]:
-    """Return the processors of each machine."""
+def _sizes(scheduler: Scheduler, processors: int) -> list[int]:
+    """Return the processors of each machine; a workload has one with ``processors``."""
     if scheduler.nodes:
         return [processors_on(scheduler.nodes)]
-    return [cluster["processors"] for cluster in scheduler.clusters] or [workload.machine.processors]
+    return [cluster["processors"] for cluster in scheduler.clusters] or [processors]
 
 
 def _resources_at(workload: Workload, scheduler: Scheduler) -> list[dict[str, int]]:
