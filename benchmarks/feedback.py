@@ -13,7 +13,7 @@ under FCFS and under EASY. Times are hours.
 import argparse
 import warnings
 
-from swflow.scheduling.eligibility import dependencies_of
+from swflow.jobs.eligibility import dependencies_of
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
 from swflow.workload.clean import open_workload

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
-from itertools import combinations
+from itertools import chain, combinations
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +24,9 @@ import polars as pl
 import naive
 import naive_slurm
 import own_policies
+from swflow.jobs.eligibility import dependencies_of, eligible_jobs
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
-from swflow.scheduling.eligibility import dependencies_of, eligible_jobs
 from swflow.scheduling.nested_options import (
     LIMITED,
     LIMITS,
@@ -37,7 +37,7 @@ from swflow.scheduling.nested_options import (
 )
 from swflow.scheduling.options import CHOICES, CLUSTER_OPTIONS, OPTIONS
 from swflow.scheduling.orders.vocabulary import ORDERS
-from swflow.scheduling.refusals import refusals
+from swflow.scheduling.refusals import refusals, unsupported_columns
 from swflow.scheduling.scheduler import Scheduler
 
 #: An order of `tests/naive.py`: a name, or a function of a job, the time and its machine.
@@ -430,7 +430,9 @@ def completed(site: Site, wanted: Mapping[str, str], names: Iterable[str] = ALL)
         present = [name.removeprefix("column ") for name in COLUMNS if values[name]]
         if values["resources"] and site.labels["resources"] == "some":
             present.append("resources")
-        refusal = next(refusals(_unchecked(values), present), None)
+        one = _unchecked(values)
+        of_columns = (refusal for column, refusal in unsupported_columns(one) if column in present)
+        refusal = next(chain(refusals(one), of_columns), None)
         if refusal is None:
             return values
         involved = {*refusal.options, *(f"column {name}" for name in refusal.columns if name in present)}

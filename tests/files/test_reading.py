@@ -10,8 +10,8 @@ import pytest
 
 from swflow.errors import SwflowError
 from swflow.files import reading
-from swflow.files.parquet import read_parquet
 from swflow.files.reading import opened, parse_json, read_bytes, read_text
+from swflow.files.tables import read_parquet
 from swflow.files.yaml import parse_user_yaml, read_yaml
 from swflow.studies.config_files import check_config_files
 from swflow.values import Limit

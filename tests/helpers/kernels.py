@@ -10,6 +10,7 @@ import polars as pl
 
 from swflow.compiled.kernel import Callback, interpreted
 from swflow.compiled.source import Linker, plain_argument
+from swflow.jobs.eligibility import Dependencies
 from swflow.scheduling.machine.resources import Resources
 from swflow.scheduling.orders.keys import JobColumns, Order, resolved_order
 from swflow.scheduling.outcomes import OUTCOME_COLUMNS, with_derived
@@ -17,7 +18,7 @@ from swflow.scheduling.problem import Jobs, Machine, Problem, Shapes
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.solve import solve
 from swflow.scheduling.state.accounts import UNLIMITED, Owners
-from swflow.scheduling.state.items import Dependencies, Items
+from swflow.scheduling.state.items import Items
 from swflow.scheduling.state.schedule import Schedule
 
 #: The backfills by the names of `tests/naive.py`, in which `lookahead` is EASY with several reservations.

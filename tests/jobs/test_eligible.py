@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from swflow.jobs.eligible import eligible_after, waits
+from swflow.jobs.eligibility import eligible_after, waits
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
 from swflow.scheduling.scheduler import Scheduler

@@ -15,13 +15,13 @@ from helpers.kernels import owners_of_columns, simulate_arrays
 from helpers.workloads import arrays
 from swflow.errors import SwflowError
 from swflow.files.tables import read_workload, write_workload
+from swflow.jobs.eligibility import Dependencies
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
 from swflow.scheduling.orders.vocabulary import ORDERS as NAMED
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
 from swflow.scheduling.state.accounts import UNLIMITED, Owners
-from swflow.scheduling.state.items import Dependencies
 
 ORDERS = [name for name in naive.ORDERS if name in NAMED]
 

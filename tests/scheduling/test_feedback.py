@@ -12,10 +12,10 @@ import naive
 from helpers.kernels import simulate_arrays
 from helpers.workloads import BACKFILLS, arrays, random_jobs, random_windows
 from swflow.errors import SwflowError
+from swflow.jobs import eligibility
+from swflow.jobs.eligibility import dependencies_of, patience_of
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
-from swflow.scheduling import eligibility
-from swflow.scheduling.eligibility import dependencies_of, patience_of
 from swflow.scheduling.orders.vocabulary import ORDERS as NAMED
 from swflow.scheduling.outcomes import with_derived
 from swflow.scheduling.scheduler import Scheduler

@@ -12,12 +12,12 @@ import naive
 import naive_slurm
 from helpers.kernels import for_python
 from swflow.compiled.source import Linker, plain_argument, register_formula
+from swflow.jobs.eligibility import Dependencies
 from swflow.scheduling.slurm import accounts, fair_tree
 from swflow.scheduling.slurm import search as slurm_search
 from swflow.scheduling.state import cancellations, changes, dependents, heap, layout, operations, search
 from swflow.scheduling.state.accounts import AccountTree
 from swflow.scheduling.state.heap import ELEMENT
-from swflow.scheduling.state.items import Dependencies
 from swflow.scheduling.state.variables import Variables
 
 

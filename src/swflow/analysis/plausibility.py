@@ -12,7 +12,7 @@ import polars as pl
 from swflow.errors import SwflowError
 from swflow.jobs import table as tables
 from swflow.jobs.busy import Use, use_of
-from swflow.jobs.eligible import waits
+from swflow.jobs.eligibility import waits
 from swflow.jobs.header import Header
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload

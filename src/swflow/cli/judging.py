@@ -69,8 +69,7 @@ def _outcomes(path: Path, source: Any) -> Any:
     """Read the outcomes of a run of exactly the jobs of a workload, on its machine."""
     import polars as pl
 
-    from swflow.files.parquet import read_parquet
-    from swflow.files.tables import read_metadata
+    from swflow.files.tables import read_metadata, read_parquet
     from swflow.jobs.table import check_columns
 
     notes = read_metadata(path) if path.is_file() else {}

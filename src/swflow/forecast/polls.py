@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError
-from swflow.files.parquet import parquet_schema, read_parquet
+from swflow.files.tables import parquet_schema, read_parquet
 from swflow.forecast.cases import Cases, Recent, decades, with_started
 
 #: Names of the columns for each meaning, in the order of preference.

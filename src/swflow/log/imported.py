@@ -7,8 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from swflow.errors import SwflowError
-from swflow.files.parquet import read_parquet
-from swflow.files.tables import read_metadata, write_table
+from swflow.files.tables import read_metadata, read_parquet, write_table
 from swflow.jobs.header import NAME_KEYS, Header
 from swflow.jobs.table import SWF_FIELDS, Entry, Workload, check_columns
 from swflow.log.swf import SwfLog, read_swf

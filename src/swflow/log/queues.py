@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from swflow.jobs.eligible import waits
+from swflow.jobs.eligibility import waits
 from swflow.jobs.header import Header
 from swflow.jobs.table import SWF_FIELDS, conformed
 from swflow.phrases import hours

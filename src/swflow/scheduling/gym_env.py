@@ -7,8 +7,8 @@ import gymnasium
 import numpy as np
 
 from swflow.errors import SwflowError
+from swflow.jobs.eligibility import eligible_jobs
 from swflow.jobs.table import Workload
-from swflow.scheduling.eligibility import eligible_jobs
 from swflow.scheduling.outcomes import SLOWDOWN_BOUND
 from swflow.scheduling.plugins.protocol import Job, Replay, plain_jobs
 

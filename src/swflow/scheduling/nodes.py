@@ -75,7 +75,7 @@ def nodes_of(names: Names, jobs: pl.DataFrame, scheduler: Scheduler) -> Nodes | 
         found = nodes.allowed[nowhere[0]]
         key = "partition" if nodes.partition[found] == found else "features"
         raise SwflowError(
-            f"nodes: {key}: {nowhere.size:,} jobs of {names.workload.name} have no nodes, the first is job "
+            f"nodes: {key}: {nowhere.size:,} jobs of {names.log} have no nodes, the first is job "
             f"{jobs['job_id'][int(nowhere[0])]} with {nodes.names[found]}; name it in nodes, or leave these jobs out "
             f"{SELECT}"
         )
@@ -111,7 +111,7 @@ def _groups_for(
     base, allowed = [*range(len(shown))], partition.to_numpy().copy()
     if "constraint_id" in jobs.columns:
         features = np.repeat(np.array([{*group.get("features", ())} for group in groups], object), counts)
-        texts = names.workload.header.names_of("constraint_id")
+        texts = names.header.names_of("constraint_id")
         used = pl.DataFrame({"partition": partition, "constraint": jobs["constraint_id"]}).with_row_index()
         for (of, number), rows in used.drop_nulls().group_by("partition", "constraint", maintain_order=True):
             satisfies = _satisfying(texts.get(number, str(number)), features)

@@ -97,7 +97,7 @@ def cancelled(table: pl.DataFrame, schedule: Schedule) -> dict[str, int]:
 
 def recorded_outcomes(jobs: pl.DataFrame) -> pl.DataFrame:
     """
-    Return the outcomes of the recorded schedule, of jobs that `swflow.jobs.eligible.with_recorded_times` returned.
+    Return the outcomes of the recorded schedule, of jobs that `swflow.jobs.eligibility.with_recorded_times` returned.
 
     As in a simulation, the submit time is the time at which a job became eligible.
     """

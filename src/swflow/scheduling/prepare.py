@@ -9,10 +9,7 @@ import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError, suggest
-from swflow.jobs.header import Header
-from swflow.jobs.machine import MOST_PROCESSORS, free_memory
-from swflow.jobs.table import Workload, check_arrays, check_workload, without_status
-from swflow.scheduling.eligibility import (
+from swflow.jobs.eligibility import (
     array_limits,
     cancellations_of,
     demands_of,
@@ -21,6 +18,9 @@ from swflow.scheduling.eligibility import (
     require_demands,
     require_supported,
 )
+from swflow.jobs.header import Header
+from swflow.jobs.machine import MOST_PROCESSORS, free_memory
+from swflow.jobs.table import Workload, check_arrays, check_workload, without_status
 from swflow.scheduling.machine.resources import Resources
 from swflow.scheduling.nested_options import Unavailable, require_window
 from swflow.scheduling.nodes import nodes_of, processors_on, units_on
@@ -29,7 +29,7 @@ from swflow.scheduling.orders.fair_share import ownership_of
 from swflow.scheduling.orders.formula import compile_penalty
 from swflow.scheduling.orders.keys import job_columns, mentioned, resolved_orders
 from swflow.scheduling.orders.names import Names
-from swflow.scheduling.orders.vocabulary import MOST_NAMED, PLAIN
+from swflow.scheduling.orders.vocabulary import FUNCTIONS, MOST_NAMED, PARAMETERS, PLAIN, VARIABLES
 from swflow.scheduling.plugins.source import is_own
 from swflow.scheduling.preempting import preempting_of
 from swflow.scheduling.problem import ATTRIBUTES, Jobs, Machine, Problem, Shapes, items_of
@@ -71,14 +71,15 @@ def prepare(workload: Workload, scheduler: Scheduler) -> Problem:
     """
     name, resources = workload.name, _resources_at(workload, scheduler)
     moldable = scheduler.shapes != "requested"
-    sizes, times_away = _sizes(workload, scheduler), _times_away(scheduler.unavailable, workload.header)
+    sizes = _sizes(scheduler, workload.machine.processors)
+    times_away = _times_away(scheduler.unavailable, workload.header)
     table = without_status(workload.jobs, scheduler.without_status, name)
     # Requests may be wider than the machine, as long as a shape fits.
     table = check_workload(eligible_jobs(table, name), MOST_PROCESSORS if moldable else max(sizes), name)
-    require_supported(table, scheduler, name)
+    require_supported(table, scheduler.unsupported, name)
     arrays, cancelled_after = array_limits(table, name), cancellations_of(table, name)
     dependencies = dependencies_of(table, scheduler.feedback, name)
-    demands = demands_of(table, list(resources[0]), name)
+    demands = demands_of(table, list(resources[0]), (*VARIABLES, *PARAMETERS, *FUNCTIONS), name)
     if scheduler.shares:
         require_demands(table, workload.machine.capacities, name)
     jobs = _jobs(table, scheduler, demands)
@@ -111,11 +112,11 @@ def prepare(workload: Workload, scheduler: Scheduler) -> Problem:
     )  # fmt: skip
 
 
-def _sizes(workload: Workload, scheduler: Scheduler) -> list[int]:
-    """Return the processors of each machine."""
+def _sizes(scheduler: Scheduler, processors: int) -> list[int]:
+    """Return the processors of each machine; a workload has one with ``processors``."""
     if scheduler.nodes:
         return [processors_on(scheduler.nodes)]
-    return [cluster["processors"] for cluster in scheduler.clusters] or [workload.machine.processors]
+    return [cluster["processors"] for cluster in scheduler.clusters] or [processors]
 
 
 def _resources_at(workload: Workload, scheduler: Scheduler) -> list[dict[str, int]]:

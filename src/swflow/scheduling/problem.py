@@ -10,6 +10,7 @@ import polars as pl
 
 from swflow.compiled.kernel import sealed
 from swflow.errors import SwflowError, UnsupportedError
+from swflow.jobs.eligibility import Dependencies
 from swflow.jobs.machine import MOST_PROCESSORS
 from swflow.jobs.table import check_arrays
 from swflow.scheduling.machine.resources import Resources, longest_stretch
@@ -19,10 +20,9 @@ from swflow.scheduling.orders.fair_share import SELECT
 from swflow.scheduling.orders.keys import ARRIVAL, Order
 from swflow.scheduling.orders.vocabulary import MOST_NAMED
 from swflow.scheduling.preempting import Preempting
-from swflow.scheduling.refusals import refusals
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.state.accounts import Owners
-from swflow.scheduling.state.items import Dependencies, Items
+from swflow.scheduling.state.items import Items
 
 #: The columns of `Jobs.attributes`: numbers of the log, NaN where unknown, and nodes (1 if unknown).
 ATTRIBUTES = ("user_id", "group_id", "queue_id", "executable_id", "job_id", "requested_nodes")
@@ -242,8 +242,8 @@ def _check_partitions(problem: Problem) -> None:
 
 def _check_demands(problem: Problem) -> None:
     """Raise an error unless every job finds all the resources that it needs on one machine."""
-    for refusal in refusals(problem.policy, ["resources"]):
-        raise UnsupportedError(refusal.error)
+    if "resources" in problem.policy.unsupported:
+        raise UnsupportedError(problem.policy.unsupported["resources"])
     jobs, machines, name = problem.jobs, problem.machines, problem.name
     names = list(machines[0].resources)
     demands, shape = jobs.demands, (jobs.submit.size, len(names))

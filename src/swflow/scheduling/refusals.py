@@ -1,6 +1,6 @@
 """What a scheduler refuses: options that do not go together or have no effect, and columns that it does not support."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from swflow.scheduling.options import OPTIONS, QUEUE_OPTIONS, SHARED_ALLOCATIONS, Queue
@@ -35,23 +35,27 @@ class Refusal(NamedTuple):
 _Conflicts = Iterator[tuple[str, str]]
 
 
-def refusals(one: Settings, columns: Collection[str] = ()) -> Iterator[Refusal]:
-    """
-    Yield the refusals of a scheduler, for workloads with these ``columns``, in the order in which they are checked.
-
-    The name "resources" stands for counted resources besides processors.
-    """
+def refusals(one: Settings) -> Iterator[Refusal]:
+    """Yield the refusals of a scheduler, whatever its workload, in the order in which they are checked."""
     for check in _CHECKS:
         for options, reason in check(one):
             first, *_ = named = options.split()
             yield Refusal(tuple(named), f"{first}: {reason}")
-    present = {*columns, "resources"} if _gives(one, "resources") else columns
+    if _gives(one, "resources"):
+        yield from (refusal for column, refusal in unsupported_columns(one) if column == "resources")
+
+
+def unsupported_columns(one: Settings) -> Iterator[tuple[str, Refusal]]:
+    """
+    Yield the columns that a scheduler does not support, with the refusal of a workload that has values in them.
+
+    The name "resources" stands for counted resources besides processors.
+    """
     for refused, options, reason in _of_columns(one):
-        found = [column for column in refused if column in present]
-        if found:
-            first, *_ = named = options.split()
-            said = first if found[0] == "resources" else f"column {found[0]}"
-            yield Refusal(tuple(named), f"{said}: {reason}", refused)
+        first, *_ = named = options.split()
+        for column in refused:
+            said = first if column == "resources" else f"column {column}"
+            yield column, Refusal(tuple(named), f"{said}: {reason}", refused)
 
 
 def _beside_policy(one: Settings) -> _Conflicts:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import date
+from functools import cached_property
 from typing import Any
 
 from swflow.errors import SwflowError, UnsupportedError, require_known
@@ -13,7 +14,7 @@ from swflow.scheduling.options import CHOICES, OPTIONS
 from swflow.scheduling.orders.formula import check_penalty
 from swflow.scheduling.orders.vocabulary import LOG
 from swflow.scheduling.plugins.source import is_own, own_digest
-from swflow.scheduling.refusals import refusals
+from swflow.scheduling.refusals import refusals, unsupported_columns
 from swflow.scheduling.settings import Settings
 
 __all__ = ["CHOICES", "LOG", "Scheduler"]
@@ -31,7 +32,7 @@ class Scheduler(Settings):
 
     A Python function as ``order`` or ``backfill_order`` is compiled; see `swflow.scheduling.orders.keys.key_function`.
     The outcome of ``shapes`` is defined at `swflow.scheduling.solve.solve`, that of ``feedback`` at
-    `swflow.scheduling.eligibility.dependencies_of`, and a ``policy`` at `swflow.scheduling.plugins.protocol.Policy`.
+    `swflow.jobs.eligibility.dependencies_of`, and a ``policy`` at `swflow.scheduling.plugins.protocol.Policy`.
 
     Raises
     ------
@@ -63,6 +64,14 @@ class Scheduler(Settings):
             return cls(**values)
         except SwflowError as error:
             raise type(error)(f"schedulers: {name}: {error}") from None
+
+    @cached_property
+    def unsupported(self) -> dict[str, str]:
+        """Why the scheduler does not support columns of jobs, or counted resources ("resources"), by column."""
+        errors: dict[str, str] = {}
+        for column, refusal in unsupported_columns(self):
+            errors.setdefault(column, refusal.error)
+        return errors
 
     def to_dict(self) -> dict[str, object]:
         """

@@ -8,7 +8,7 @@ import polars as pl
 
 from swflow.compiled.kernel import seconds_lost
 from swflow.errors import SwflowError
-from swflow.jobs.eligible import with_recorded_times
+from swflow.jobs.eligibility import with_recorded_times
 from swflow.jobs.table import Workload, check_recorded, has_values, without_status
 from swflow.scheduling.outcomes import cancelled, outcomes, recorded_outcomes, with_derived
 from swflow.scheduling.prepare import prepare

@@ -14,9 +14,8 @@ from swflow.analysis.metrics import MEASURES
 from swflow.analysis.resampling import mean_of
 from swflow.analysis.sample_size import blocks_needed, smallest_difference
 from swflow.errors import SwflowError
-from swflow.files.parquet import read_parquet
 from swflow.files.query import query
-from swflow.files.tables import read_metadata
+from swflow.files.tables import read_metadata, read_parquet
 from swflow.names import log_of
 
 

@@ -13,8 +13,8 @@ from swflow.analysis.multiple_testing import corrected, holm
 from swflow.analysis.resampling import Resampled, by_weeks, statistic
 from swflow.analysis.verdicts import without_saturated_winner
 from swflow.errors import SwflowError, UnsupportedError
+from swflow.jobs.eligibility import require_supported
 from swflow.jobs.table import Workload, sort_jobs
-from swflow.scheduling.eligibility import require_supported
 from swflow.scheduling.scheduler import LOG, Scheduler
 from swflow.studies.group_waits import GROUP_COLUMNS, RECORDED, Waits, compared, groups_of, waits_of
 from swflow.studies.hardware import fitting, hardware_of, resources_of
@@ -140,7 +140,7 @@ def supported(workload: Workload, variants: Sequence[Variant]) -> tuple[list[Var
         try:
             scheduler = Scheduler.of(variant.scheduler, variant.options)
             if scheduler.order != LOG:
-                require_supported(workload.jobs, scheduler, workload.name)
+                require_supported(workload.jobs, scheduler.unsupported, workload.name)
         except UnsupportedError as error:
             if not kept:
                 raise

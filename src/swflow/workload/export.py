@@ -11,8 +11,7 @@ import polars as pl
 
 from swflow.errors import SwflowError
 from swflow.files.atomic import atomic_path
-from swflow.files.parquet import read_parquet
-from swflow.files.tables import read_metadata, write_workload
+from swflow.files.tables import read_metadata, read_parquet, write_workload
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload, check_columns
 from swflow.log.site import SIZES

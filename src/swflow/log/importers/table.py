@@ -9,7 +9,7 @@ import polars as pl
 
 from swflow.columns import rounded_up
 from swflow.errors import SwflowError, require_known, shown, suggest
-from swflow.files.parquet import read_parquet
+from swflow.files.tables import read_parquet
 from swflow.files.yaml import read_yaml
 from swflow.log.importers.cells import is_separator, read_cells
 from swflow.log.importers.demands import demand, read_formulas

@@ -193,10 +193,9 @@ class _Accounts:
 
     def require(self, kinds: Iterable[str], option: str) -> None:
         """Raise an error if the log records the user, group or partition of no job."""
-        log = self.names.workload.jobs
         for kind in kinds:
-            if log.height and not self.numbers[kind].size and _column(log, kind).null_count() == log.height:
-                raise SwflowError(f"{option}: {self.names.workload.name} does not say the {kind} of any job")
+            if self.names.has_jobs and kind not in self.names.recorded:
+                raise SwflowError(f"{option}: {self.names.log} does not say the {kind} of any job")
 
     def limits(self, limits: Limits | None, there: np.ndarray) -> np.ndarray | None:
         """
@@ -307,7 +306,7 @@ class _Accounts:
             number = column[job]
             what = "no partition" if number is None else f"partition {self.names.shown('partition', number)}"
             raise SwflowError(
-                f"clusters: partition: {missing.sum():,} jobs of {self.names.workload.name} have no cluster, the first "
+                f"clusters: partition: {missing.sum():,} jobs of {self.names.log} have no cluster, the first "
                 f"is job {self.jobs['job_id'][job]} with {what}; name it in clusters, or leave these jobs out {SELECT}"
             )
         return found.to_numpy()
@@ -370,7 +369,7 @@ def ownership_of(
     """
     Return the ownership of the jobs that are simulated, and the options of the queues that depend on it.
 
-    ``arrays`` is what `swflow.scheduling.eligibility.array_limits` returns, ``planned`` are the planned run times.
+    ``arrays`` is what `swflow.jobs.eligibility.array_limits` returns, ``planned`` are the planned run times.
 
     Raises
     ------

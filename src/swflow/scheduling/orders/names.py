@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from swflow.errors import SwflowError, suggest
-from swflow.jobs.table import Workload
+from swflow.jobs.table import Workload, has_values
 from swflow.scheduling.option_kinds import Unchecked
 
 #: The columns of the job table with the owners of a job.
@@ -21,16 +21,18 @@ _SHOWN = 4
 
 
 class Names:
-    """The numbers of a workload's users, groups, partitions and QOS, by the names in its header."""
+    """The users, groups, partitions and QOS of a workload: their names and numbers, and which kinds it records."""
 
     def __init__(self, workload: Workload) -> None:
-        self.workload = workload
+        self.log, self.header, jobs = workload.name, workload.header, workload.jobs
+        self.recorded = frozenset(kind for kind, column in COLUMNS.items() if has_values(jobs, column))
+        self.has_jobs = not jobs.is_empty()
         self._known: dict[str, dict[str, int]] = {}
 
     def known(self, kind: str) -> dict[str, int]:
         """Return the numbers of all names of a kind."""
         if kind not in self._known:
-            names = self.workload.header.names_of(COLUMNS[kind])
+            names = self.header.names_of(COLUMNS[kind])
             self._known[kind] = {text: number for number, text in names.items()}
         return self._known[kind]
 
@@ -43,21 +45,21 @@ class Names:
 
     def name_of(self, kind: str, number: int) -> str:
         """Return the name of a user or group, or its number as text."""
-        return self.workload.header.names_of(COLUMNS[kind]).get(number, str(number))
+        return self.header.names_of(COLUMNS[kind]).get(number, str(number))
 
     def shown(self, kind: str, number: int) -> str:
         """Return a number with its name, if it has one."""
-        name = self.workload.header.names_of(COLUMNS[kind]).get(number)
+        name = self.header.names_of(COLUMNS[kind]).get(number)
         return f"{name} ({number})" if name else str(number)
 
     def require_some(self, options: Unchecked) -> None:
         """Raise an error if the options name users, groups, partitions or QOS, and none of one kind has jobs."""
         apart, accounts = named_in({**options, "accounts": None}), options.get("accounts") or {}
         for kind, all_names in named_in(options).items():
-            known, column = self.known(kind), COLUMNS[kind]
+            known = self.known(kind)
             # The accounts of a site say nothing of a log without names.
             names = all_names if known else [name for name in apart[kind] if kind != "group" or name not in accounts]
-            if kind != "qos" and (column not in self.workload.jobs.columns or not self.workload.jobs[column].count()):
+            if kind != "qos" and kind not in self.recorded:
                 continue  # where a limit or an order needs it, the error is another one
             # Numbers do not say which cluster they belong to.
             if not names or any(name.isdecimal() or name in known for name in names):
@@ -65,7 +67,7 @@ class Names:
             has = f"the log has {_listed(known)}" if known else "the log has no names, give numbers"
             hint = suggest(names[0], known) if len(names) == 1 and known else ""
             raise SwflowError(
-                f"{self.workload.name} has no {kind} {names[0]!r}{hint}; the scheduler names {_listed(names)}, and "
+                f"{self.log} has no {kind} {names[0]!r}{hint}; the scheduler names {_listed(names)}, and "
                 f"{has}; expected the {PLURALS[kind]} of the same cluster"
             )
 

@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from swflow.jobs.eligibility import Dependencies
 from swflow.scheduling.state import operations
-from swflow.scheduling.state.items import Dependencies
 from swflow.scheduling.state.layout import State
 
 

@@ -1,4 +1,4 @@
-"""Items: what may be queued, and the jobs after which others are submitted."""
+"""Items: what may be queued."""
 
 from typing import Any, NamedTuple
 
@@ -24,19 +24,3 @@ class Items(NamedTuple):
     def of_jobs(self, values: Any) -> Any:
         """Return the value of each item from those of the jobs."""
         return values[self.job] if values is not None and self.first.size else values
-
-
-class Dependencies(NamedTuple):
-    """
-    The jobs after which others are submitted.
-
-    ``previous`` has the row of the earlier job after whose end each job is submitted; -1: it is submitted at the
-    recorded time. With ``dependent``, a job can wait for several: both have a row for each dependency.
-    """
-
-    previous: np.ndarray
-    think: np.ndarray  # the think time between that end and the submission of each job, seconds
-    dependent: np.ndarray | None = None  # the row of the dependent job of each dependency
-    earliest: np.ndarray | None = None  # the time before which each job is not submitted, seconds
-    # The response time of each job after which no dependent is submitted, seconds; None: always submitted.
-    patience: np.ndarray | None = None

@@ -1,8 +1,9 @@
-"""Which columns of jobs a scheduler supports: dependencies, feedback, cancellations, limits of arrays, resources."""
+"""What jobs wait for besides processors: holds, dependencies, user feedback, limits of arrays, units of resources."""
 
 import graphlib
 import warnings
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -10,10 +11,6 @@ import polars as pl
 from swflow.errors import SwflowError, UnsupportedError
 from swflow.jobs.machine import MOST_UNITS
 from swflow.jobs.table import has_values, sort_jobs
-from swflow.scheduling.orders.vocabulary import FUNCTIONS, PARAMETERS, VARIABLES
-from swflow.scheduling.refusals import refusals
-from swflow.scheduling.scheduler import Scheduler
-from swflow.scheduling.state.items import Dependencies
 
 #: A user who submits nothing for longer than this has begun another session, seconds (``feedback: sessions``).
 SESSION_GAP = 3600.0
@@ -25,6 +22,22 @@ IMPATIENCE = 0.05 / 60
 #: A user who submits nothing for longer than this after the last job ended has begun another session, seconds
 #: (`feedback: think-times`).
 LONGEST_THINK_TIME = 1200.0
+
+
+class Dependencies(NamedTuple):
+    """
+    The jobs after which others are submitted.
+
+    ``previous`` has the row of the earlier job after whose end each job is submitted; -1: it is submitted at the
+    recorded time. With ``dependent``, a job can wait for several: both have a row for each dependency.
+    """
+
+    previous: np.ndarray
+    think: np.ndarray  # the think time between that end and the submission of each job, seconds
+    dependent: np.ndarray | None = None  # the row of the dependent job of each dependency
+    earliest: np.ndarray | None = None  # the time before which each job is not submitted, seconds
+    # The response time of each job after which no dependent is submitted, seconds; None: always submitted.
+    patience: np.ndarray | None = None
 
 
 def _require_numbers(jobs: pl.DataFrame, column: str, is_valid: pl.Expr, expected: str, name: str) -> None:
@@ -41,13 +54,83 @@ def _is_not_negative(column: str) -> pl.Expr:
     return pl.col(column).is_finite() & (pl.col(column) >= 0)
 
 
-def require_supported(jobs: pl.DataFrame, scheduler: Scheduler, name: str) -> None:
-    """Raise an error if a scheduler does not support a column of the jobs."""
-    for refusal in refusals(scheduler, [column for column in jobs.columns if has_values(jobs, column)]):
-        raise UnsupportedError(f"{name}: {refusal.error}")
+def require_supported(jobs: pl.DataFrame, unsupported: Mapping[str, str], name: str) -> None:
+    """Raise an error if jobs have values in a column that a scheduler does not support, for the stated reason."""
+    for column, reason in unsupported.items():
+        if has_values(jobs, column):
+            raise UnsupportedError(f"{name}: {reason}")
 
 
-# -- dependencies
+# -- eligibility in the record
+
+
+def eligible_after(jobs: pl.DataFrame) -> pl.Series:
+    """
+    Return how long after its submission each recorded job became eligible to start, seconds.
+
+    The column ``eligible_after`` states it: the time of ``sbatch --begin``, the end of a hold, or the end of the last
+    job on which the job depends. For jobs without this value, predecessors in ``depends_on`` that are in the table
+    count by their recorded ends, plus the job's ``think_time``. All other jobs are eligible when they are submitted.
+    The result is between 0 and the wait time, where the latter is known.
+
+    Examples
+    --------
+    >>> jobs = pl.DataFrame({"job_id": [1, 2, 3], "submit_time": [0.0, 10.0, 20.0], "wait_time": [0.0, 95.0, 50.0],
+    ...                      "run_time": [100.0, 9.0, 9.0], "depends_on": [None, [1], None],
+    ...                      "eligible_after": [None, None, 30.0]})
+    >>> eligible_after(jobs).to_list()
+    [0.0, 90.0, 30.0]
+    """
+    delay = pl.Series("eligible_after", [None] * jobs.height, dtype=pl.Float64)
+    if "depends_on" in jobs.columns and "wait_time" in jobs.columns:
+        delay = _after_predecessors(jobs)
+    if "eligible_after" in jobs.columns:
+        delay = jobs["eligible_after"].cast(pl.Float64).fill_null(delay)
+    delay = delay.fill_null(0.0)
+    if "wait_time" in jobs.columns:
+        delay = pl.select(pl.min_horizontal(delay, jobs["wait_time"])).to_series()
+    return delay.clip(lower_bound=0.0).alias("eligible_after")
+
+
+def with_recorded_times(jobs: pl.DataFrame) -> pl.DataFrame:
+    """Return recorded jobs with their start times, and with the times at which they became eligible as submit times."""
+    jobs = jobs.with_columns(start_time=jobs["submit_time"] + jobs["wait_time"])
+    if {"eligible_after", "depends_on"}.isdisjoint(jobs.columns):
+        return jobs
+    return jobs.with_columns(submit_time=jobs["submit_time"] + eligible_after(jobs))
+
+
+def waits(jobs: pl.DataFrame) -> pl.Series:
+    """
+    Return the recorded wait of each job from the time at which it was eligible to its start, seconds.
+
+    Examples
+    --------
+    >>> waits(pl.DataFrame({"wait_time": [86500.0, 7.0], "eligible_after": [86400.0, None]})).to_list()
+    [100.0, 7.0]
+    """
+    return (jobs["wait_time"] - eligible_after(jobs)).alias("wait_time")
+
+
+def _after_predecessors(jobs: pl.DataFrame) -> pl.Series:
+    """Return how long after its submission the last predecessor of each job ended, with the think time; else null."""
+    think = pl.col("think_time").fill_null(0.0) if "think_time" in jobs.columns else pl.lit(0.0)
+    edges = (
+        jobs.select("submit_time", "depends_on", think=think, row=pl.int_range(pl.len()))
+        .filter(pl.col("depends_on").list.len() > 0)
+        .explode("depends_on")
+    )
+    ends = jobs.select("job_id", end=pl.col("submit_time") + pl.col("wait_time") + pl.col("run_time"))
+    last = (
+        edges.join(ends, left_on="depends_on", right_on="job_id", how="inner")
+        .group_by("row")
+        .agg(delay=(pl.col("end") + pl.col("think") - pl.col("submit_time")).max())
+    )
+    rows = jobs.select(row=pl.int_range(pl.len()))
+    return rows.join(last, on="row", how="left", maintain_order="left")["delay"]
+
+
+# -- eligibility in a simulation
 
 
 def eligible_jobs(jobs: pl.DataFrame, name: str) -> pl.DataFrame:
@@ -311,10 +394,17 @@ def array_limits(jobs: pl.DataFrame, name: str) -> tuple[np.ndarray, np.ndarray]
     return rows.to_numpy(), most["array_limit"].cast(pl.Int64).to_numpy()
 
 
-def demands_of(table: pl.DataFrame, names: list[str], workload: str) -> np.ndarray | None:
-    """Return the columns of the job table that are named as resources, null as 0; None without resources."""
+# -- demands for resources
+
+
+def demands_of(table: pl.DataFrame, names: list[str], reserved: Collection[str], workload: str) -> np.ndarray | None:
+    """
+    Return the columns of the job table that are named as resources, null as 0; None without resources.
+
+    The ``reserved`` names mean something else.
+    """
     for name in names:
-        if name in (*VARIABLES, *PARAMETERS, *FUNCTIONS):
+        if name in reserved:
             raise SwflowError(f"resources: {name} means something else in formulas; rename it and its column")
         if name not in table.columns:
             raise SwflowError(
