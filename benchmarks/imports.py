@@ -116,7 +116,9 @@ def records(folder: Path, count: int) -> None:
         source.unlink()
         if status:
             sys.exit(f"import {kind}: exit status {status}")
-        print(f"{kind}: {count:,} records, {size:,.0f} MB: {seconds:.1f} s, {used.ru_maxrss / 1024:,.0f} MB of memory")
+        busy, peak = used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
+        words = f"{seconds:.1f} s, {busy:.1f} s of one core, {peak:,.0f} MB of memory at most"
+        print(f"{kind}: {count:,} records, {size:,.0f} MB: {words}", flush=True)
 
 
 def timed(command: list[str], folder: Path) -> tuple[float, float]:
