@@ -9,6 +9,7 @@ from swflow.jobs.table import Workload
 from swflow.scheduling.nodes import with_counts
 from swflow.studies.hardware import fitting, hardware_of
 from swflow.studies.variants import Variant, read_nodes, read_processors, read_resource
+from swflow.studies.whatif import ask
 
 CLUSTERS = [
     {"partition": "cpu", "processors": 128, "resources": {"memory": 1000}},
@@ -143,17 +144,33 @@ def test_jobs_that_find_no_gpus_on_the_nodes_of_their_processors_do_not_fit(gpus
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"processors": read_processors("-500")}, "--processors -500: site: -372 processors; expected at least 1"),
+        (
+            {"processors": read_processors("cpu=-500")},
+            "--processors cpu=-500: site: -372 processors; expected at least 1",
+        ),
+        (
+            {"nodes": read_nodes("+2")},
+            "--nodes +2: site has 2 clusters; expected one of them, such as cpu=+2, or a share",
+        ),
         ({"nodes": read_nodes("gpus=+2")}, "--nodes gpus=+2: site has no partition 'gpus'; did you mean 'gpu'?"),
         ({"resource": read_resource("gpu=+25%")}, "site does not schedule gpu; did you mean 'gpus'?"),
-        ({"resource": read_resource("memory=512")}, "site has 2 clusters with memory; expected PARTITION:memory=512"),
-        ({"processors": read_processors("64")}, "site has 2 clusters; expected PARTITION=64"),
+        (
+            {"resource": read_resource("memory=512")},
+            "site has 2 clusters with memory; expected one of them, such as cpu:memory=512",
+        ),
+        ({"processors": read_processors("64")}, "site has 2 clusters; expected one of them, such as cpu=64"),
     ],
 )
 def test_impossible_sizes_are_one_line(change, words):
     with pytest.raises(SwflowError) as error:
         units(change)
     assert words in str(error.value)
+
+
+def test_partitions_of_another_cluster_are_named_before_widths():
+    nodes = [{"count": 2, "processors": 64, "partition": ["compute"]}]
+    with pytest.raises(SwflowError, match="has no partition 'compute'"):
+        ask(workload(), [Variant("site", {"backfill": "slurm", "nodes": nodes})])
 
 
 def test_nodes_of_unknown_size_are_an_error():

@@ -23,6 +23,7 @@ def test_schedulers_are_described_by_what_differs_without_names_of_users():
     assert "user7" not in found
     for words in ("1 accounts with 50 users", "limits of 50 named users", "3 more groups of nodes"):
         assert words in found
+    assert options_in_words({"limits": {"user": {"ada": {"jobs": 2}}}}).endswith("limits of 1 named user")
     tiny = Workload(pl.DataFrame({"job_id": [1]}), Machine.of(4), "tiny")
     table = pl.DataFrame({"variant": ["site", "site, limit user:jobs=9"]})
     answer = Answer(table, None, 0)

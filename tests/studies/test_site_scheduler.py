@@ -86,6 +86,12 @@ def test_shares_of_groups_and_users_decide_under_every_order(options, text):
         assert ("group_share" in order) == ("group" in text)
 
 
+def test_limits_of_each_user_in_a_qos_can_be_changed():
+    assert read_limits("qos:normal:user_processors=512") == {"qos": {"normal": {"user_processors": 512}}}
+    with pytest.raises(SwflowError, match="qos:normal:user_processors=512"):
+        read_limits("user:user_processors=512")
+
+
 @pytest.mark.parametrize("text", ["user=512", "users:processors=512", "user:cpus=512", "user:processors=many", "512"])
 def test_bad_limits_are_one_line(text):
     with pytest.raises(SwflowError, match=r"--limit: .*; expected user:processors=512"):

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 from scipy.stats import kendalltau
 
+from swflow.analysis.fidelity import NEAR
 from swflow.errors import SwflowError
 from swflow.jobs.table import Workload
 from swflow.log.site import CLUSTERS
@@ -254,7 +255,7 @@ def _measures(recorded: pl.DataFrame, simulated: pl.DataFrame) -> Measures:
         return Measures(0, 0.0, 0.0, 0.0, math.nan, 0.0)
     starts = both["start_time"].to_numpy(), both["start_time_s"].to_numpy()
     order = kendalltau(*starts).statistic if waits.size > 1 else math.nan
-    distance = kolmogorov_smirnov(waits, other)
+    distance = kolmogorov_smirnov(np.maximum(waits, NEAR), np.maximum(other, NEAR))  # a start takes some seconds
     means = float(waits.mean()), float(other.mean())
     return Measures(both.height, *means, distance, float(np.round(order, 4)), _weekly_error(both))
 

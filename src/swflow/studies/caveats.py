@@ -78,9 +78,11 @@ def left_out_in_words(question: Question) -> list[str]:
     queues = queues_of(jobs, workload.header)
     unweighed = [name for name, options in schedulers.items() if not _weighs_queues(options)]
     if len(queues) > 1 and unweighed:
+        is_limited = any(schedulers[name].get("limits") for name in unweighed)
+        limits = "" if is_limited else " and no limits on running jobs"
         found.append(
-            f"{len(queues)} queues or QOS ({queues_in_words(queues)}) have no priorities and no limits on running jobs "
-            f"under {', '.join(unweighed)}"
+            f"{len(queues)} queues or QOS ({queues_in_words(queues)}) have no priorities{limits} under "
+            f"{', '.join(unweighed)}"
         )
     return found
 

@@ -173,11 +173,12 @@ class _Asked:
             chosen = [one for one in chosen if name in (one.get("resources") or {})]
             if not chosen:
                 raise self._not_scheduled({name for one in clusters for name in one.get("resources") or {}})
-        if change.amount.kind == "number" and len(chosen) > 1:
-            has, partition = (f" with {name}", f"PARTITION:{name}") if name else ("", "PARTITION")
+        if change.amount.kind != "share" and len(chosen) > 1:
+            widest = partitions_named(max(chosen, key=lambda one: one["processors"]))
+            partition = (widest[0] if widest else "PARTITION") + f":{name}" * bool(name)
             raise SwflowError(
-                f"{self.where} has {len(chosen)} clusters{has}; expected {partition}={change.amount}, or a share such "
-                "as +20%"
+                f"{self.where} has {len(chosen)} clusters{f' with {name}' * bool(name)}; expected one of them, such as "
+                f"{partition}={change.amount}, or a share such as +20%"
             )
         for cluster in chosen:
             units = {"processors": cluster["processors"], **(cluster.get("resources") or {})}

@@ -17,9 +17,9 @@ def with_joined_runs(workload: Workload, options: Unchecked) -> Workload:
     """
     Return the workload without preempted runs of jobs that ran again, if the scheduler of ``options`` preempts jobs.
 
-    The last run of such a job has the first submission. A run is preempted if its QOS or partition can be, it did not
-    complete, and its job ran again: an imported log has the site's number of each job (``site_job_id``), unless names
-    are anonymous.
+    The last run of such a job has the first submission and number. A run is preempted if its QOS or partition can be,
+    it did not complete, and its job ran again: an imported log has the site's number of each job (``site_job_id``),
+    unless names are anonymous.
     """
     jobs = workload.jobs
     given = options.get("preemption") or {}
@@ -38,10 +38,13 @@ def with_joined_runs(workload: Workload, options: Unchecked) -> Workload:
     turn, is_known = ["site_job_id", "_turn"], pl.col("site_job_id").is_not_null()
     first = [
         pl.when(is_known).then(pl.col(name).first().over(turn)).otherwise(pl.col(name)).alias(name)
-        for name in ("submit_time", "eligible_after")
+        for name in ("submit_time", "eligible_after", "job_id")
         if name in jobs.columns
     ]
     found = ordered.with_columns(first).filter(~pl.col("_lost"))
+    if "depends_on" in jobs.columns:
+        last = ordered.filter(~pl.col("_lost"))["job_id"]
+        found = found.with_columns(pl.col("depends_on").list.eval(pl.element().replace(last, found["job_id"])))
     found = found.with_columns(wait_time=pl.col("_start") - pl.col("submit_time")).select(jobs.columns)
     return replace(workload, jobs=sort_jobs(found), history=_without(workload.history, lost))
 

@@ -280,7 +280,7 @@ def _changed_in(base: Unchecked, options: Unchecked) -> dict[str, Any]:
     return found
 
 
-#: Named users or accounts, and groups of nodes, that the text of options has; more of them are counted.
+#: Accounts, partitions or QOS, and groups of nodes, that the text of options names. More, and users, are counted.
 _MOST_NAMED, _MOST_NODES = 3, 6
 
 
@@ -348,10 +348,11 @@ def _limits_in_words(limits: Mapping[str, Unchecked] | None) -> list[str]:
     found = []
     for kind, of_kind in (limits or {}).items():
         named = [name for name, limit in of_kind.items() if isinstance(limit, Mapping)]
-        if len(named) > _MOST_NAMED:
-            found.append(f"limits of {len(named):,} named {kind}{'s' * (kind != 'qos')}")
+        is_counted = len(named) > _MOST_NAMED or (kind == "user" and bool(named))
+        if is_counted:
+            found.append(f"limits of {len(named):,} named {kind}{'s' * (kind != 'qos' and len(named) != 1)}")
         for name, limit in of_kind.items():
-            if name in named and len(named) > _MOST_NAMED:
+            if name in named and is_counted:
                 continue
             if isinstance(limit, Mapping):
                 found += [

@@ -24,7 +24,7 @@ from swflow.log.site import (
     with_resources,
 )
 from swflow.scheduling.named import KNOWN, read_scheduler
-from swflow.scheduling.nested_options import LIMITED, LIMITS, Limits
+from swflow.scheduling.nested_options import LIMITED, LIMITS, USER_LIMITS, WITH_USER_LIMITS, Limits
 from swflow.scheduling.option_kinds import Unchecked
 from swflow.scheduling.orders.keys import mentioned
 from swflow.scheduling.orders.vocabulary import LOG, MULTIFACTOR, OF_TREE, OF_USAGE, ORDERS
@@ -326,7 +326,7 @@ def _accounts_with(accounts: Unchecked, changes: dict[str, Any]) -> dict[str, An
 
 def read_limits(text: str) -> Limits:
     """
-    Parse limits of running jobs and processors of users, groups or partitions, separated by commas.
+    Parse limits of running jobs and processors of users, groups, partitions or QOS, separated by commas.
 
     Examples
     --------
@@ -337,11 +337,12 @@ def read_limits(text: str) -> Limits:
     for part in text.split(","):
         key, _, most = part.strip().rpartition("=")
         kind, *names, what = key.split(":") if ":" in key else ("", "")
-        if kind not in LIMITED or what not in LIMITS or len(names) > 1 or not most.isdecimal():
+        possible = LIMITS + USER_LIMITS * (kind in WITH_USER_LIMITS)
+        if kind not in LIMITED or what not in possible or len(names) > 1 or not most.isdecimal():
             hint = suggest(kind, LIMITED) if kind and kind not in LIMITED else ""
             raise SwflowError(
-                f"--limit: {part!r}; expected user:processors=512, user:jobs=10, or of one account "
-                f"group:physics:processors=1024{hint}"
+                f"--limit: {part!r}; expected user:processors=512, user:jobs=10, of one account "
+                f"group:physics:processors=1024, or of each user in a QOS qos:normal:user_processors=512{hint}"
             )
         of_kind = found.setdefault(kind, {})
         (of_kind.setdefault(names[0], {}) if names else of_kind)[what] = int(most)

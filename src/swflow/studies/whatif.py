@@ -15,6 +15,7 @@ from swflow.analysis.verdicts import without_saturated_winner
 from swflow.errors import SwflowError, UnsupportedError
 from swflow.jobs.eligibility import require_supported
 from swflow.jobs.table import Workload, sort_jobs
+from swflow.scheduling.orders.names import Names
 from swflow.scheduling.scheduler import LOG, Scheduler
 from swflow.studies.group_waits import GROUP_COLUMNS, RECORDED, Waits, compared, groups_of, waits_of
 from swflow.studies.hardware import fitting, hardware_of, resources_of
@@ -169,6 +170,8 @@ def ask(
     """
     chosen, skipped = supported(workload, chosen)
     settings = [hardware_of(variant, workload) for variant in chosen]
+    for options, _ in settings:
+        Names(workload).require_some(options)
     fits = [tuple(fitting(workload, *setting)) for setting in settings]
     jobs = workload.jobs.filter(pl.all_horizontal(*itertools.chain(*fits)))
     left_out = workload.jobs.height - jobs.height

@@ -189,12 +189,12 @@ def _limited(jobs: pl.DataFrame, tally: Tally, limits: Mapping[str, float]) -> p
 
 
 def _without_preempted(jobs: pl.DataFrame, tally: Tally) -> pl.DataFrame:
-    """Leave out preempted runs of jobs that ran again; the next run has the first of their submit times."""
+    """Leave out preempted runs of jobs that ran again; the next run has the first of their submit times and lines."""
     jobs, job = jobs.sort("start", "line"), ["cluster", "jobid"]
     lost = (pl.col("state") == "PREEMPTED").fill_null(False) & pl.col("line").shift(-1).over(job).is_not_null()
     kept = (~pl.col("lost")).cast(pl.Int64)
     jobs = jobs.with_columns(lost=lost).with_columns(turn=kept.cum_sum().over(job) - kept)
-    first = [pl.col(name).first().over([*job, "turn"]) for name in ("submit", "eligible")]
+    first = [pl.col(name).first().over([*job, "turn"]) for name in ("submit", "eligible", "line")]
     return tally.drop(jobs.with_columns(first), "preempted runs of jobs that ran again", pl.col("lost"))
 
 
