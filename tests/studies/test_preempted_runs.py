@@ -43,6 +43,7 @@ def test_runs_are_joined_as_by_the_importer(tmp_path, seed):
     assert call("import", "sacct", tmp_path / "sacct.txt", "--join-preempted", "-o", tmp_path / "joined.parquet") == 0
     every, joined = (open_workload(tmp_path / f"{name}.parquet") for name in ("all", "joined"))
     assert joined.jobs.height < every.jobs.height
+    assert with_joined_runs(joined, {"preemption": {"qos": {"normal": ["free"]}}}) is joined
     lost, key = every.jobs.height - joined.jobs.height, ["site_job_id", *COLUMNS]
     for preemption in ({"qos": {"normal": ["free"]}}, {"partition": {"high": 2, "low": 1}}):
         found = with_joined_runs(every, {"preemption": preemption})

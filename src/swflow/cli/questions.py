@@ -291,7 +291,7 @@ def calibrate(
         fitted = {key: value for key, value in found.options.items() if options.get(key) != value}
         options = json.loads(json.dumps({**site.options, **fitted}, default=str))  # lists and texts, no tuples and days
         content = {**content, "schedulers": {**content["schedulers"], scheduler: options}}
-        text = yaml.safe_dump(content, sort_keys=False, width=120)
+        text = yaml.safe_dump(content, sort_keys=False, width=120, allow_unicode=True)
         write_text(output, with_comments(text, config.read_text(encoding="utf-8")))
 
 

@@ -404,8 +404,10 @@ def site_yaml(site: SlurmSite, sources: Sequence[str | Path]) -> str:
         f"# The scheduler of a Slurm site, read from {', '.join(map(one_line, map(str, sources)))}. Edit it as needed.",
         f"# The machine has {site.processors:,} processors (Slurm CPUs) in {site.nodes:,} nodes.",
         *(f"# Note: {one_line(text)}." for text in site.ignored),
-        yaml.safe_dump({"site": _about(site)}, width=120).rstrip(),
-        yaml.safe_dump({"schedulers": {SITE: dict(site.options)}}, sort_keys=False, width=120).rstrip(),
+        yaml.safe_dump({"site": _about(site)}, width=120, allow_unicode=True).rstrip(),
+        yaml.safe_dump(
+            {"schedulers": {SITE: dict(site.options)}}, sort_keys=False, width=120, allow_unicode=True
+        ).rstrip(),
         "",
         "# The options that were read. `no` and `partly` say what the simulation leaves out.",
     ]

@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 
 from swflow.jobs.table import Workload, sort_jobs
+from swflow.log.importers.slurm_jobs import JOINED_RUNS
 from swflow.scheduling.option_kinds import Unchecked
 
 #: The reason in a history for which preempted runs are left out.
@@ -23,6 +24,8 @@ def with_joined_runs(workload: Workload, options: Unchecked) -> Workload:
     """
     jobs = workload.jobs
     given = options.get("preemption") or {}
+    if any(JOINED_RUNS in (entry.get("removed") or {}) for entry in workload.history):
+        return workload  # the import has joined them, and knows which were preempted
     if not given or not {"site_job_id", "status", "wait_time"} <= {*jobs.columns}:
         return workload
     is_victim = _in(workload, "queue_id", {name for named in (given.get("qos") or {}).values() for name in named})

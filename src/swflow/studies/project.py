@@ -151,7 +151,8 @@ def init(
         "Snakefile": (_FILES / "Snakefile").read_text(encoding="utf-8"),
         "config/config.yaml": config,
         "config/logs.yaml": shipped_catalogue().read_text(encoding="utf-8"),
-        "config/my-logs.yaml": _MY_LOGS + yaml.safe_dump({title: entry}, default_flow_style=None, sort_keys=False),
+        "config/my-logs.yaml": _MY_LOGS
+        + yaml.safe_dump({title: entry}, default_flow_style=None, sort_keys=False, allow_unicode=True),
         "profiles/default/config.yaml": (_FILES / "profile.yaml").read_text(encoding="utf-8"),
         "profiles/slurm/config.yaml": (workflow_folder() / "profiles/slurm/config.yaml").read_text(encoding="utf-8"),
     }
@@ -219,7 +220,7 @@ def _definitions_with(site: Project) -> dict[str, str]:
     """Return the schedulers of a config as YAML by name: the site, and the site with another order."""
     found = {}
     for name, options in ((SITE, site.options), (f"{SITE}-sjf", merged(site.options, {"order": "sjf"}))):
-        lines = yaml.safe_dump(dict(options), sort_keys=False, width=100).splitlines()
+        lines = yaml.safe_dump(dict(options), sort_keys=False, width=100, allow_unicode=True).splitlines()
         found[name] = "\n    ".join(["", *lines])
     return found
 

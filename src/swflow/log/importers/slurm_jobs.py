@@ -188,6 +188,10 @@ def _limited(jobs: pl.DataFrame, tally: Tally, limits: Mapping[str, float]) -> p
     return jobs
 
 
+#: The reason for which an import leaves out preempted runs.
+JOINED_RUNS = "preempted runs of jobs that ran again"
+
+
 def _without_preempted(jobs: pl.DataFrame, tally: Tally) -> pl.DataFrame:
     """Leave out preempted runs of jobs that ran again; the next run has the first of their submit times and lines."""
     jobs, job = jobs.sort("start", "line"), ["cluster", "jobid"]
@@ -195,7 +199,7 @@ def _without_preempted(jobs: pl.DataFrame, tally: Tally) -> pl.DataFrame:
     kept = (~pl.col("lost")).cast(pl.Int64)
     jobs = jobs.with_columns(lost=lost).with_columns(turn=kept.cum_sum().over(job) - kept)
     first = [pl.col(name).first().over([*job, "turn"]) for name in ("submit", "eligible", "line")]
-    return tally.drop(jobs.with_columns(first), "preempted runs of jobs that ran again", pl.col("lost"))
+    return tally.drop(jobs.with_columns(first), JOINED_RUNS, pl.col("lost"))
 
 
 def _requeued(jobs: pl.DataFrame, tally: Tally) -> pl.DataFrame:
