@@ -10,7 +10,7 @@ import polars as pl
 
 from swflow.compiled.kernel import Callback, interpreted
 from swflow.compiled.source import Linker, plain_argument
-from swflow.jobs.eligibility import Dependencies
+from swflow.jobs.dependencies import Dependencies
 from swflow.scheduling.machine.resources import Resources
 from swflow.scheduling.orders.keys import JobColumns, Order, resolved_order
 from swflow.scheduling.outcomes import OUTCOME_COLUMNS, with_derived

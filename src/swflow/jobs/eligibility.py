@@ -3,12 +3,12 @@
 import graphlib
 import warnings
 from collections.abc import Collection, Iterable, Mapping
-from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError, UnsupportedError
+from swflow.jobs.dependencies import Dependencies
 from swflow.jobs.machine import MOST_UNITS
 from swflow.jobs.table import has_values, sort_jobs
 
@@ -22,22 +22,6 @@ IMPATIENCE = 0.05 / 60
 #: A user who submits nothing for longer than this after the last job ended has begun another session, seconds
 #: (`feedback: think-times`).
 LONGEST_THINK_TIME = 1200.0
-
-
-class Dependencies(NamedTuple):
-    """
-    The jobs after which others are submitted.
-
-    ``previous`` has the row of the earlier job after whose end each job is submitted; -1: it is submitted at the
-    recorded time. With ``dependent``, a job can wait for several: both have a row for each dependency.
-    """
-
-    previous: np.ndarray
-    think: np.ndarray  # the think time between that end and the submission of each job, seconds
-    dependent: np.ndarray | None = None  # the row of the dependent job of each dependency
-    earliest: np.ndarray | None = None  # the time before which each job is not submitted, seconds
-    # The response time of each job after which no dependent is submitted, seconds; None: always submitted.
-    patience: np.ndarray | None = None
 
 
 def _require_numbers(jobs: pl.DataFrame, column: str, is_valid: pl.Expr, expected: str, name: str) -> None:

@@ -10,7 +10,7 @@ import polars as pl
 
 from swflow.compiled.kernel import sealed
 from swflow.errors import SwflowError, UnsupportedError
-from swflow.jobs.eligibility import Dependencies
+from swflow.jobs.dependencies import Dependencies
 from swflow.jobs.machine import MOST_PROCESSORS
 from swflow.jobs.table import check_arrays
 from swflow.scheduling.machine.resources import Resources, longest_stretch

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from swflow.jobs.eligibility import Dependencies
+from swflow.jobs.dependencies import Dependencies
 from swflow.scheduling.state import operations
 from swflow.scheduling.state.layout import State
 
