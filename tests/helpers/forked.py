@@ -66,6 +66,7 @@ def serve(address: str) -> NoReturn:
     import snakemake.cli  # noqa: F401
     import vl_convert  # noqa: F401
 
+    import swflow.studies.workflow  # noqa: F401
     from swflow.files.fingerprint import fingerprint
 
     fingerprint("load")
