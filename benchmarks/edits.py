@@ -36,6 +36,9 @@ from typing import Any
 
 import yaml
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from helpers.forked import Server
 from swflow.errors import SwflowError
 from swflow.files.store import STORE
 from swflow.names import log_of, split_step, steps_of
@@ -44,9 +47,6 @@ from swflow.studies.figure_options import FOREST
 from swflow.studies.plan import plan_studies, planned_replicates
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "tests"))
-
-from helpers.forked import Server  # noqa: E402
 
 # -- configs
 

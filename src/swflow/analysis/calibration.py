@@ -255,7 +255,8 @@ def _measures(recorded: pl.DataFrame, simulated: pl.DataFrame) -> Measures:
         return Measures(0, 0.0, 0.0, 0.0, math.nan, 0.0)
     starts = both["start_time"].to_numpy(), both["start_time_s"].to_numpy()
     order = kendalltau(*starts).statistic if waits.size > 1 else math.nan
-    distance = kolmogorov_smirnov(np.maximum(waits, NEAR), np.maximum(other, NEAR))  # a start takes some seconds
+    # A start takes some seconds, so that shorter waits count as equal.
+    distance = kolmogorov_smirnov(np.maximum(waits, NEAR), np.maximum(other, NEAR))
     means = float(waits.mean()), float(other.mean())
     return Measures(both.height, *means, distance, float(np.round(order, 4)), _weekly_error(both))
 

@@ -170,8 +170,9 @@ def ask(
     """
     chosen, skipped = supported(workload, chosen)
     settings = [hardware_of(variant, workload) for variant in chosen]
+    names = Names(workload)
     for options, _ in settings:
-        Names(workload).require_some(options)
+        names.require_some(options)
     fits = [tuple(fitting(workload, *setting)) for setting in settings]
     jobs = workload.jobs.filter(pl.all_horizontal(*itertools.chain(*fits)))
     left_out = workload.jobs.height - jobs.height

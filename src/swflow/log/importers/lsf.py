@@ -28,7 +28,7 @@ _AFTER = (
     "resize_command", "resize_time", "reservation_2", "description",
 )  # fmt: skip
 
-#: The fields after the lists that follow, of version 10.
+#: The fields of version 10 after the lists that follow `_AFTER`.
 _LAST = ("run_limit", "options_3", "mean_memory", "effective_resources")
 
 _FIELD = re.compile(r'"((?:[^"]|"")*)"|(\S+)')
@@ -134,9 +134,9 @@ def _row(fields: Sequence[str]) -> dict[str, object] | None:
 
 def _last(fields: Sequence[str]) -> dict[str, str]:
     """
-    Return the values of `_LAST`; empty without them.
+    Return the values of `_LAST`, or nothing if the record does not have them.
 
-    Two lists precede them, which begin with their lengths: pairs, and the usage of each host in 5 or 6 fields.
+    Two lists precede these fields, each after its length: pairs, and the usage of each host in 5 or 6 fields.
     """
     rest = _after_list(fields, 2)
     for size in (6, 5):
@@ -148,7 +148,7 @@ def _last(fields: Sequence[str]) -> dict[str, str]:
 
 
 def _after_list(fields: Sequence[str], size: int) -> Sequence[str]:
-    """Return the fields after a list of entries of some size, which begins with their number; none if it is odd."""
+    """Return the fields after a list of entries of ``size`` fields; nothing if no number of entries precedes them."""
     count = fields[0] if fields else ""
     return fields[1 + size * int(count) :] if re.fullmatch("[0-9]{1,6}", count) else []
 

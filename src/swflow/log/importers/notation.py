@@ -59,10 +59,10 @@ _CLOCK = (
 #: A time without marks between its parts, as in 20240108T080000Z.
 _COMPACT = r"^(\d{4})(\d\d)(\d\d)[T ](\d\d):?(\d\d):?(\d\d)"
 
-#: A day in front of its month, which only points between them say, as in 8.1.2024.
+#: A date that begins with its day, as in 8.1.2024; other marks than points do not show this.
 _POINTS = r"^(\d\d?)\.(\d\d?)\.(\d{4})\b"
 
-#: The name of a zone after the offset that it has, as in ``+01:00[Europe/Berlin]`` and ``+0100 CET``.
+#: The name of a time zone after its offset, as in ``+01:00[Europe/Berlin]`` and ``+0100 CET``.
 _NAME_AFTER_OFFSET = r"([+-]\d\d:?\d\d)(?:\[[\w/+-]+\]| [A-Z]{3,5})$"
 
 #: Texts that stand for no time: 0, NO_VAL and INFINITE as a number, and these as moments of any time zone.
@@ -126,14 +126,14 @@ def moments(text: pl.Series, time_zone: str, *, zero: bool = False) -> tuple[pl.
     return first, last
 
 
-#: Dates of digits only, with a time or without; those with one are no numbers of seconds or milliseconds.
+#: Dates of digits only, without and with a time. The latter have 12 or 14 digits, and a Unix time has 10 or 13.
 _DATE = r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])"
 _DIGITS = rf"^{_DATE}(?:[01]\d|2[0-3])[0-5]\d(?:[0-5]\d)?$"
 
 
 def _with_marks(text: pl.Series) -> pl.Series:
     """
-    Return times in which digits only have marks between their parts; dates only if all times are such.
+    Return times with marks between the parts of those that have digits only; dates only if all times are dates.
 
     Examples
     --------
@@ -300,7 +300,7 @@ def amounts(text: pl.Series, *, are_whole: bool = False) -> pl.Series:
 
 def doubtful_points(text: pl.Expr) -> pl.Expr:
     """
-    Return which numbers can have a decimal point or grouped thousands, as 2.048, if no other number tells.
+    Return which numbers can have a decimal point or grouped thousands, as 2.048, if no other number decides it.
 
     Examples
     --------

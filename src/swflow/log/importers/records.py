@@ -282,7 +282,7 @@ def _in_range(records: pl.DataFrame, tally: Tally) -> pl.DataFrame:
 
 
 def _one_name(records: pl.DataFrame, tally: Tally) -> pl.DataFrame:
-    """Replace lists of names, as of the partitions of which a job that never started had the choice, by the first."""
+    """Replace lists of names by the first one; a job that never started can have several partitions, for example."""
     for name in ("partition", "queue", "group", "user"):
         after = r"\S" if name == "user" else ""  # the name of a person can be "Doe, Jane"
         first = pl.col(name).str.extract(rf"^[,\s]*([^,\s]+)\s*,{after}", 1)

@@ -142,8 +142,9 @@ def _read_columns(text: bytes, path: str, columns: str | None, delimiter: str, t
             body, Layout(names, delimiter, _CHECKS, free, _agrees), [*wanted.values()], tally, first_line
         )
     if table.is_empty():
-        reasons = "; ".join(f"{count:,} {reason} (line {line})" for reason, (count, line) in tally.removed.items())
-        raise SwflowError(f"{path}: no record after the header; {reasons or 'nothing to import'}")
+        reasons = ", ".join(f"{count:,} {reason} (line {line})" for reason, (count, line) in tally.removed.items())
+        left_out = f" ({reasons})" if reasons else ""
+        raise SwflowError(f"{path}: no record after the header{left_out}; expected a line for each job")
     table = table.select("line", *(pl.col(name).alias(used) for used, name in wanted.items()))
     return table.with_columns(pl.col(pl.String).str.strip_chars())
 

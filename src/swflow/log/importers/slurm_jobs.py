@@ -193,7 +193,7 @@ JOINED_RUNS = "preempted runs of jobs that ran again"
 
 
 def _without_preempted(jobs: pl.DataFrame, tally: Tally) -> pl.DataFrame:
-    """Leave out preempted runs of jobs that ran again; the next run has the first of their submit times and lines."""
+    """Leave out preempted runs of jobs that ran again; the next run has the submit time and line of the first one."""
     jobs, job = jobs.sort("start", "line"), ["cluster", "jobid"]
     lost = (pl.col("state") == "PREEMPTED").fill_null(False) & pl.col("line").shift(-1).over(job).is_not_null()
     kept = (~pl.col("lost")).cast(pl.Int64)

@@ -305,12 +305,12 @@ def _statuses(text: pl.Series, status: Mapping[object, int] | None) -> pl.Series
     return exact if other is None else exact.set(exact.is_null() & text.is_not_null(), other)
 
 
-#: A whole number as programs write it whose columns have decimals.
+#: A whole number with decimals, as programs write a column of numbers that has unknown values.
 _WHOLE = r"^(-?\d+)\.0+$"
 
 
 def _shortened(text: str) -> str:
-    """Return a text; a whole number without decimals."""
+    """Return a text, without the decimals of a whole number."""
     return re.sub(_WHOLE, r"\1", text)
 
 
