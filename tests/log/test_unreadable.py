@@ -1,7 +1,6 @@
 """A number that cannot be read is unknown, and the import states it; damaged lines take linear time."""
 
 import json
-import time
 from pathlib import Path
 
 import pytest
@@ -113,23 +112,20 @@ def test_times_in_milliseconds_are_read(tmp_path: Path):
     assert all(3600 in log.fields["run_time"].to_list() and not log.tally.removed for log in logs)
 
 
+# If the time grew with the square of a line's length or faster, none of the next three tests would end.
+
+
 @pytest.mark.parametrize("what", ["|", "\ny", "[|"])
 def test_long_lines_of_sacct_take_linear_time(tmp_path: Path, what: str):
-    begin = time.process_time()
-    log = sacct(tmp_path, {}, {"JobName": "x" + what * 100_000})
+    log = sacct(tmp_path, {}, {"JobName": "x" + what * 1_000_000})
     assert log.fields.height == (3 if "\n" in what else 2)
-    assert time.process_time() - begin < 10  # minutes, if it were quadratic
 
 
 @pytest.mark.parametrize("line", ["      x", "\t\tjobs", "a: b", "#", '"a":'])
 def test_lines_before_the_jobs_of_yaml_take_linear_time(line: str):
-    begin = time.process_time()
-    assert not is_yaml((line + "\n").encode() * 5000)  # it would never end if each blank could be in two places
-    assert time.process_time() - begin < 10
+    assert not is_yaml((line + "\n").encode() * 100_000)  # exponential if blanks had two places
 
 
 @pytest.mark.parametrize("what", [" ", "+", "a", "n/"])
 def test_long_lines_of_pbs_take_linear_time(tmp_path: Path, what: str):
-    begin = time.process_time()
-    assert pbs(tmp_path, {"exec_host": what * 100_000}).fields.height == 2
-    assert time.process_time() - begin < 10
+    assert pbs(tmp_path, {"exec_host": what * 1_000_000}).fields.height == 2
