@@ -29,6 +29,7 @@ from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
 from swflow.scheduling.nested_options import (
     LIMITED,
+    LIMITED_COLUMNS,
     LIMITS,
     PRIORITY,
     SCHEDULER_PARAMETERS,
@@ -198,7 +199,7 @@ def _cluster(site: Site, own: str | None) -> dict[str, Any]:
     if "allocation" in given:
         cluster["allocation"] = rng.choice(list(CHOICES["allocation"])[1:])
     if "limits" in given:
-        cluster["limits"] = _limits("user jobs", "group processors")(site)
+        cluster["limits"] = _limits("user jobs", rng.choice(["group processors", "group gpus"]))(site)
     if "resources" in given or site.labels.get("column resources") == "some":
         cluster["resources"] = {"gpus": rng.choice([0, 1, 4])} | site.units()
     return cluster
@@ -349,6 +350,9 @@ VALUES: dict[str, dict[str, Draw]] = {
         "named groups": _limits("group processors", "group jobs", named=True),
         "minutes of named groups": _limits("group processor_minutes", "group jobs", named=True),
         "minutes": _limits("user processor_minutes", "user jobs", "qos processor_minutes", "qos user_processors"),
+        "units": _limits("user gpus", "group memory", "qos gpus", "partition user_gpus"),
+        "units of named groups": _limits("group gpus", "qos user_memory", named=True),
+        "plain units": _limits("user gpus", "partition memory", "group jobs", named=True),
         "named qos": _limits("qos user_jobs", "partition user_processors", "qos jobs", named=True),
         "named": _limits("user jobs", "partition processors", named=True),
         "all": _limits(*(f"{kind} {what}" for kind in LIMITED for what in LIMITS)),
@@ -614,6 +618,7 @@ def _with_jobs(site: Site, values: dict[str, Any]) -> Case:
         if any("features" in group for group in values["nodes"]):
             table["constraint_id"] = [rng.choice([None, None, *range(1, 1 + len(CONSTRAINTS))]) for _ in homes]
         _fit_on_nodes(table, values["nodes"], there)
+    _add_limited(rng, table, values)
     _add_events(rng, table, present, unit)
     if shares:
         table["memory"] = [float(rng.choice([0, 1, 2, 3])) for _ in homes]
@@ -746,6 +751,18 @@ def _most_processors(values: Mapping[str, Any], processors: int, minutes: int) -
                     yield limit.get(f"{of}processor_minutes", processors * minutes) // minutes
 
 
+def _add_limited(rng: random.Random, table: dict[str, list[Any]], values: Mapping[str, Any]) -> None:
+    """Add the units that limits count, so that each job is within all limits."""
+    for name in LIMITED_COLUMNS:
+        given = [values["limits"], *(cluster.get("limits") for cluster in values["clusters"])]
+        of_kinds = [of_kind for limits in given for of_kind in (limits or {}).values()]
+        entries = [*of_kinds, *(one for of_kind in of_kinds for one in of_kind.values() if isinstance(one, dict))]
+        most = [one[key] for one in entries for key in (name, f"user_{name}") if key in one]
+        if most:
+            drawn = [rng.choice([0, 1, rng.randint(0, min(most))]) for _ in table["job_id"]]
+            table[name] = [min(one, min(most)) for one in table.get(name, drawn)]
+
+
 def _add_events(rng: random.Random, table: dict[str, list[Any]], present: set[str], unit: float) -> None:
     """Add dependencies, cancellations and job arrays."""
     numbers = table["job_id"]
@@ -829,8 +846,8 @@ def slow_jobs(case: Case) -> list[naive.Job]:
             think=column["think_time"] if needs else 0.0,
             leaves=math.inf if cancelled is None else max(cancelled - case.delay(row), 0.0), array=array or 0,
             array_limit=limit_of.get(array, math.inf), demands=tuple(column[name] for name in names),
-            qos=column["queue_id"], nodes=column.get("requested_nodes") or 1,
-            constraint=column.get("constraint_id"),
+            counted=tuple(column.get(name, 0) for name in LIMITED_COLUMNS), qos=column["queue_id"],
+            nodes=column.get("requested_nodes") or 1, constraint=column.get("constraint_id"),
         )  # fmt: skip
         jobs.append(job)
     if options["feedback"] != "none" and "depends_on" not in table and jobs:
@@ -959,7 +976,7 @@ def slow_preemption(options: Mapping[str, Any], end_delay: float) -> naive_slurm
 def shared_resources(case: Case) -> naive.Resources | None:
     """Return the resources that the processes of a node share."""
     options, table = case.options, case.table
-    if "memory" not in table:
+    if "memory" not in case.machine.capacities:
         return None
     part = [row for _, _, row in case.part]
     slows, penalty = options["runtime"] == "shared", options["penalty"]
@@ -1046,7 +1063,7 @@ def _has_slurm_accounts(options: Mapping[str, Any]) -> bool:
     orders = [one.get(name) for one in (options, *options["clusters"]) for name in ("order", "backfill_order")]
     if options["priority"] or options["accounts"] or not {"slurm-multifactor", *OF_TREES}.isdisjoint(map(str, orders)):
         return True
-    plain = {"jobs", "processors"}
+    plain = {"jobs", "processors", *LIMITED_COLUMNS}
     for of_kind in (one for given in limits for kind, one in (given or {}).items()):
         named = {what for value in of_kind.values() if isinstance(value, dict) for what in value}
         if not {what for what, value in of_kind.items() if not isinstance(value, dict)} | named <= plain:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import pairwise
 
-#: Limits of running jobs and of their processors.
+#: Limits of running jobs, of their processors and processor-minutes, and of what else is ``counted`` of them.
 Most = tuple[float, ...]
 
 #: Increments, in seconds, of a system-generated prediction each time that the job exceeds it.
@@ -38,6 +38,7 @@ class Job:
     array: int = 0  # the job array; 0: none
     array_limit: float = math.inf  # the most tasks of the array that run at once
     demands: tuple[int, ...] = ()  # units of each resource of the machine
+    counted: tuple[int, ...] = ()  # units that only limits count
 
     def molded(self) -> "list[Job]":
         """Return the job in each of its shapes."""
@@ -591,11 +592,15 @@ class Machine:
         running = [other for other, _ in self.running.values()]
         if job.array and len([other for other in running if other.array == job.array]) >= job.array_limit:
             return True
-        for (kind, number), (most_jobs, most_processors, *_) in self.policy.limits.items():
-            there = [other for other in running if getattr(other, kind) == number]
-            processors = sum(other.processors for other in there) + job.processors
-            if getattr(job, kind) == number and (len(there) + 1 > most_jobs or processors > most_processors):
+        for (kind, number), (most_jobs, most_processors, *most) in self.policy.limits.items():
+            there = [other for other in running if getattr(other, kind) == number] + [job]
+            if getattr(job, kind) != number:
+                continue
+            if len(there) > most_jobs or sum(other.processors for other in there) > most_processors:
                 return True
+            for units, most_units in enumerate(most[1:] if job.counted else ()):
+                if sum(other.counted[units] for other in there) > most_units:
+                    return True
         return False
 
     def begin(self, job: Job, now: float, places: list[int]) -> None:

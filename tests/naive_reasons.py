@@ -21,6 +21,7 @@ class Job:
     demands: tuple[int, ...] = ()
     accounts: tuple[int, ...] = ()
     machine: int = 0
+    counted: tuple[int, ...] = ()  # units that only limits count
 
     def runs_at(self, time: float) -> bool:
         return self.start <= time < self.start + self.run
@@ -40,8 +41,8 @@ class Machine:
     """
     A machine: windows are from, until and processors.
 
-    Limits are, by account, of running jobs, their processors and their processor-minutes, of which fewer are left at
-    the multiples of a period, or if that is 0, when jobs end.
+    Limits are, by account, of running jobs, their processors, their processor-minutes, of which fewer are left at the
+    multiples of a period, or if that is 0, when jobs end, and of what else is counted.
     """
 
     processors: int
@@ -49,7 +50,7 @@ class Machine:
     numbered: bool = False
     contiguous: bool = False
     units: tuple[int, ...] = ()
-    limits: tuple[tuple[float, float, float], ...] = ()
+    limits: tuple[tuple[float, ...], ...] = ()
     period: float = 0
     cycles: bool = False
 
@@ -68,7 +69,8 @@ def reason_at(job: Job, time: float, jobs: list[Job], machine: Machine) -> str:
         passed = math.floor(time / machine.period) * machine.period if machine.period else -math.inf
         left = sum(one.processors * one.seconds_left(passed) for one in own)
         minutes = left // 60 + job.processors * job.minutes
-        found = zip((jobs_then, processors, minutes), machine.limits[account], strict=True)
+        counted = [sum(units) for units in zip(*(one.counted for one in [*own, job]), strict=True)]
+        found = zip((jobs_then, processors, minutes, *counted), machine.limits[account], strict=True)
         if any(count > most for count, most in found):
             return "limit"
     running = [other for other in running if other.machine == job.machine]

@@ -317,8 +317,8 @@ class SlurmPolicy(Policy):
 
     cycles: Cycles = field(default_factory=Cycles)
     multifactor: Multifactor = field(default_factory=Multifactor)  # for order slurm-multifactor
-    # Limits of running jobs, processors and processor-minutes: of a user, group, partition or QOS (``limits``), of each
-    # user in a partition or QOS, and of a group with all groups below it; and the group above each.
+    # Limits of running jobs, processors, processor-minutes and counted units: of a user, group, partition or QOS
+    # (``limits``), of each user in a partition or QOS, and of a group with all groups below it; and the group above.
     user_limits: dict[tuple[str, int], Most] = field(default_factory=dict)
     tree_limits: dict[int, Most] = field(default_factory=dict)
     parents: dict[int, int] = field(default_factory=dict)
@@ -478,7 +478,8 @@ class AccountedMachine(Machine):
         for limits, running in alike:
             jobs, processors = len(running) + 1, sum(other.processors for other in running) + job.processors
             minutes = sum(map(self.seconds_left, running)) // 60 + job.processors * minutes_of(job)
-            if any(count > most for count, most in zip((jobs, processors, minutes), limits, strict=False)):
+            counted = [sum(units) for units in zip(*(other.counted for other in [*running, job]), strict=False)]
+            if any(count > most for count, most in zip((jobs, processors, minutes, *counted), limits, strict=False)):
                 return True
         return False
 
@@ -613,7 +614,7 @@ class SlurmMachine(AccountedMachine):
         taken = [replace(one, end=max(ends[number], now)) for number, (_, one) in self.running.items()] + self.windows
         for job in self.ordered(self.policy.order, now):
             of_user = [other for other in tested if other.user == job.user]
-            if self.is_limited(replace(job, processors=0)) or len(of_user) >= cycles.jobs_of_user:
+            if self.is_limited(replace(job, processors=0, counted=())) or len(of_user) >= cycles.jobs_of_user:
                 continue
             if len(tested) == cycles.jobs:
                 return
@@ -731,7 +732,7 @@ class SlurmMachine(AccountedMachine):
         table = [Slot(cycles.slot(clock), cycles.slot(clock + cycles.window), set(range(len(self.policy.nodes))))]
         tried, tested, made = list[Job](), 0, 1
         for job in self.ordered(self.policy.order, now):
-            if self.is_limited(replace(job, processors=0)):
+            if self.is_limited(replace(job, processors=0, counted=())):
                 continue
             if len([other for other in tried if other.user == job.user]) >= cycles.jobs_of_user:
                 continue

@@ -155,7 +155,7 @@ def test_schedule_of_another_workload_is_refused() -> None:
 
 # -- random workloads
 
-KINDS = ("plain", "windows", "numbered", "limits", "minutes", "gpus", "clusters", "nodes")
+KINDS = ("plain", "windows", "numbered", "limits", "minutes", "limited gpus", "gpus", "clusters", "nodes")
 
 
 def test_limits_hold_over_the_nodes_of_all_partitions(whole_seconds) -> None:
@@ -179,7 +179,7 @@ def random_workload(rng: random.Random) -> tuple[Workload, Scheduler, dict[int, 
         spare = rng.choice([60, 150, 250] if kind == "minutes" else [0, 0, 2, 15])
         width = rng.randint(1, widest)
         one = job(submit, run, width, user_id=rng.randint(1, 2), estimate=max(1, run + spare))
-        one |= {"gpus": rng.choice([0, 1, 2])} if kind == "gpus" else {}
+        one |= {"gpus": rng.choice([0, 1, 2])} if kind in ("gpus", "limited gpus") else {}
         one |= {"partition_id": rng.randrange(len(nodes))} if nodes else {}
         if kind in ("plain", "limits", "nodes"):
             one["depends_on"] = [rng.randint(1, number)] if number and rng.random() < 0.15 else None
@@ -199,11 +199,14 @@ def random_workload(rng: random.Random) -> tuple[Workload, Scheduler, dict[int, 
     if limited and kind != "minutes":
         most = (rng.randint(1, 3), rng.randint(widest, 2 * widest))
         options["limits"] = {"user": {"jobs": most[0], "processors": most[1]}}
-        known["limits"] = ((*most, math.inf),) * 2
+        known["limits"] = ((*most, math.inf, math.inf),) * 2
+    if kind == "limited gpus":
+        options["limits"] = {"user": {"gpus": rng.randint(2, 4)}}
+        known["limits"] = ((math.inf, math.inf, math.inf, options["limits"]["user"]["gpus"]),) * 2
     if kind == "minutes":
         minutes = rng.randint(4 * (size + 1) // 2, 8 * size)
         options["limits"] = {"user": {"processor_minutes": minutes}}
-        known |= {"limits": ((math.inf, math.inf, minutes),) * 2, "period": rng.choice([0, 7, 20])}
+        known |= {"limits": ((math.inf, math.inf, minutes, math.inf),) * 2, "period": rng.choice([0, 7, 20])}
         if known["period"]:
             options |= {"order": "slurm-multifactor", "priority": {"age": 1, "calc_period": known["period"]}}
     if kind == "clusters":
@@ -263,7 +266,7 @@ def check(rng: random.Random) -> None:
         one = naive.Job(
             *(int(row[name]) for name in ("submit_time", "start_time", "run_time")), int(planned[row["job_id"]]),
             row["processors"], _places(row["places"]), (row.get("gpus", 0),) if machine.units else (),
-            (row["user_id"] - 1,) if machine.limits else (), row.get("partition_id", 0),
+            (row["user_id"] - 1,) if machine.limits else (), row.get("partition_id", 0), (row.get("gpus", 0),),
         )  # fmt: skip
         centres.setdefault(row["centre"], []).append(one)
         expected.append((centres[row["centre"]], one, machine))

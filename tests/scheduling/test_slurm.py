@@ -669,6 +669,18 @@ def test_limits_of_qos_of_users_in_them_and_of_groups_above():
     assert starts_with(limits={"qos": {"user_jobs": 1}}) == [0, 0, 10, 0]
     assert starts_with(limits={"qos": {"1": {"user_processors": 1}}}) == [0, 0, 10, 0]
     assert starts_with(limits={"group": {"1": {"jobs": 1}}}) == [0, 10, 0, 0]
+    for what, other in (("gpus", "memory"), ("memory", "gpus")):
+        log = Workload(table.with_columns(pl.Series([2, 1, None, 1]).alias(what)), Machine.of(9), "drawn")
+        assert starts_with(limits={"user": {"1": {what: 2}}}) == [0, 10, 0, 0]
+        assert starts_with(limits={"user": {what: 2}}, backfill="slurm") == pytest.approx([0, 13, 3, 3], abs=30)
+        assert starts_with(limits={"qos": {what: 2}}) == [0, 0, 0, 10]
+        assert starts_with(limits={"qos": {f"user_{what}": 2}}) == [0, 0, 0, 0]
+        with pytest.raises(
+            SwflowError, match=rf"limits: user: 1 jobs can never start, the first is job 1 with 2 of 1 {what}"
+        ):
+            starts_with(limits={"user": {what: 1}})
+        with pytest.raises(SwflowError, match=rf"limits: {other}: drawn has no column {other}"):
+            starts_with(limits={"user": {other: 1}})
     top = {"limits": {"group": {"3": {"processors": 2}}}}
     assert starts_with(**top, accounts={"1": {"parent": 3}, "2": {"parent": 3}}) == [0, 0, 10, 10]
     assert starts_with(**top, accounts={"1": {"parent": "lab"}, "lab": {"parent": 3}}) == [0, 0, 0, 0]

@@ -25,6 +25,7 @@ def random_case(rng: random.Random) -> tuple[list[naive.Job], naive.Machine]:
                 rng.choice([math.inf, 1, 2]),
                 rng.choice([math.inf, rng.randint(1, 9)]),
                 rng.choice([math.inf, math.inf, rng.randint(1, 40)]),
+                rng.choice([math.inf, math.inf, rng.randint(0, 5)]),
             )
             for _ in range(rng.choice([0, 0, 1, 3]))
         ),
@@ -58,6 +59,7 @@ def random_job(rng: random.Random, machine: naive.Machine) -> naive.Job:
         places if machine.numbered else frozenset(),
         tuple(rng.choice([0, 0, rng.randint(1, 3)]) for _ in machine.units),
         tuple(sorted(rng.sample(range(len(machine.limits)), rng.randint(0, len(machine.limits))))),
+        counted=(rng.choice([0, 0, rng.randint(1, 3)]),),
     )
 
 
@@ -86,6 +88,7 @@ def waiting_of(jobs: list[naive.Job], machine: naive.Machine, scale: float = 1.0
             row[: len(job.accounts)] = job.accounts
         limits = [[NO_LIMIT if one == math.inf else one for one in most] for most in machine.limits]
         more |= {"rows": rows, "most": np.array(limits), "period": float(machine.period)}
+        more["needs"] = np.array([job.counted for job in jobs])
     if machine.units:
         more |= {"demands": np.array([job.demands for job in jobs]), "units": np.array(machine.units)}
     windows = [(begin * scale + shift, until * scale + shift, away) for begin, until, away in machine.windows]

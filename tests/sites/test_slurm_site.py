@@ -155,6 +155,25 @@ def test_partitions_of_nodes_have_the_limits_of_their_qos(folder):
     assert options["limits"] == {"qos": {"long": LONG}, "partition": {"long": LONG}}
 
 
+def test_limits_of_gpus_and_memory_are_read(folder):
+    conf = "AccountingStorageEnforce=limits\nNodeName=n[1-4] CPUs=4 Gres=gpu:2\nPartitionName=all Nodes=ALL QOS=long\n"
+    (folder / "slurm.conf").write_text(conf)
+    (folder / "qos.txt").write_text(
+        "Name|Priority|GrpTRES|MaxTRESPU\nlong|0|gres/gpu=6,mem=2G,node=3|gres/gpu=2,gres/gpu:a100=1\n"
+    )
+    (folder / "assoc.txt").write_text(
+        "Account|ParentName|User|Share|GrpTRES\nbio|root||1|gres/gpu=4\nbio||ada|1|mem=512M,cpu=3\n"
+    )
+    site = read_site(folder / "slurm.conf", qos=folder / "qos.txt", associations=folder / "assoc.txt")
+    long = {"gpus": 6, "memory": 2048, "user_gpus": 2}
+    assert site.options["limits"] == {
+        "user": {"ada": {"memory": 512, "processors": 3}}, "group": {"bio": {"gpus": 4}}, "qos": {"long": long},
+        "partition": {"all": long},
+    }  # fmt: skip
+    assert list(site.limits) == ["QOS long: grptres node=3", "QOS long: maxtrespu gres/gpu:a100=1"]
+    Scheduler.of("site", site.options)
+
+
 def test_the_multifactor_priority_becomes_the_order(folder):
     options = read_site(folder / "slurm.conf", qos=folder / "qos.txt", associations=folder / "assoc.txt").options
     assert (options["order"], options["backfill"]) == ("slurm-multifactor", "slurm")

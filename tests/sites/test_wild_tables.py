@@ -35,7 +35,7 @@ SAME = {
     "CRLF and a mark of the byte order": "\ufeff" + PLAIN.replace("\n", "\r\n"),
     "names of options": PLAIN.replace("MaxTRESPU|MaxJobsPU", "MaxTRESPerUser|MaxJobsPerUser"),
     "before version 16.05": PLAIN.replace("GrpTRES", "GrpCPUs").replace("MaxTRESPU", "MaxCPUsPU").replace("cpu=", ""),
-    "more resources": PLAIN.replace("cpu=16", "cpu=16,energy=18446744073709551614,mem=1T"),
+    "more resources": PLAIN.replace("cpu=16", "cpu=16,energy=18446744073709551614,node=7"),
     "values that are none": PLAIN + "long|0|cpu=18446744073709551615|4294967295|cpu=4294967294|-1\n",
 }
 

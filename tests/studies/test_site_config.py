@@ -11,6 +11,7 @@ from swflow.log.catalogue import load_catalogue
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
 from swflow.studies.plan import plan_studies
+from swflow.studies.site_config import SiteConfig
 from swflow.workload.clean import open_workload
 
 CONF = """\
@@ -31,7 +32,12 @@ PartitionName=gpu Nodes=g[1-2]
 PartitionName=debug Nodes=ALL
 """
 
-QOS = "Name|Priority|GrpTRES|MaxJobsPU|Preempt\nnormal|0|||\nhigh|5|cpu=8,gres/gpu=2|3|normal\nsupporters|9|||normal\n"
+QOS = """\
+Name|Priority|GrpTRES|MaxJobsPU|Preempt
+normal|0|||
+high|5|cpu=8,gres/gpu=2,gres/gpu:a100=1|3|normal
+supporters|9|||normal
+"""
 
 ASSOC = """\
 Account|ParentName|User|Share|MaxJobs|GrpJobs|GrpTRES
@@ -81,8 +87,23 @@ def test_three_commands_answer_without_an_edit(folder, capfd, log):
     text = " ".join(out.split())
     assert "have no effect: user bob; group chem; 2 partitions (debug, gpu); QOS supporters." in text
     assert "The log records no gpus of jobs" in text
-    assert "not simulated (QOS high: grptres gres/gpu=2)" in text
+    assert "The log records no gpus of jobs, so limits of gpus are not simulated." in text
+    assert "not simulated (QOS high: grptres gres/gpu:a100=1)" in text
     assert "1 of 40 jobs do not fit" in text
+
+
+def test_limits_of_gpus_hold_if_the_log_records_gpus(folder, capfd):
+    rows = records().splitlines()
+    tres = [f"cpu={number % 3},gres/gpu={1 + number % 2}" for number in range(len(rows))]
+    text = "\n".join([f"{rows[0]}|AllocTRES", *(f"{row}|{one}" for row, one in zip(rows[1:], tres, strict=False))])
+    (folder / "sacct.txt").write_text(text.replace("|cpu|", "|gpu|") + "\n")
+    assert call("whatif", "sacct.txt", "--config", "site.yaml", "--limit", "qos:high:gpus=3,qos:user_gpus=2") == 0
+    said = " ".join(capfd.readouterr().out.split())
+    assert "limits of gpus" not in said
+    assert call("import", "sacct", "sacct.txt", "-o", "my.parquet") == 0
+    options, remarks = SiteConfig.read(folder / "site.yaml").options_for(open_workload("my.parquet"))
+    assert options["limits"]["qos"]["high"] == {"user_jobs": 3, "processors": 8, "gpus": 2}
+    assert not remarks
 
 
 def test_another_cluster_is_one_line(folder, capfd):

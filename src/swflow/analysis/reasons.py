@@ -157,6 +157,7 @@ def _machines(
         whole, planned=_planned(problem, jobs, whole.processors), cycles=slurm or not simulated,
         demands=None if problem.jobs.demands is None else problem.jobs.demands[jobs], rows=_accounts(problem, jobs),
         period=(problem.policy.priority or {}).get("calc_period", 0.0),
+        needs=None if problem.accounts is None or problem.accounts.needs is None else problem.accounts.needs[jobs],
     )  # fmt: skip
     if _needs_places(problem) and _has_places(outcomes):
         offsets, ranges = _ranges(outcomes["places"])
@@ -286,7 +287,7 @@ def _only(waiting: Waiting, rows: np.ndarray) -> Waiting:
     """Return the schedule of some jobs."""
     if rows.size == waiting.jobs:
         return waiting
-    names = ("eligible", "start", "end", "processors", "planned", "demands", "rows")
+    names = ("eligible", "start", "end", "processors", "planned", "demands", "rows", "needs")
     some = {name: values[rows] for name in names if (values := getattr(waiting, name)) is not None}
     if waiting.offsets.size:
         counts = np.diff(waiting.offsets)[rows]

@@ -228,8 +228,12 @@ PREEMPTION: dict[str, Option] = {
 
 # -- limits
 
-#: The kinds of accounts that limits apply to, the limited quantities, and those of each user in a partition or QOS.
-LIMITED, LIMITS = ("user", "group", "partition", "qos"), ("jobs", "processors", "processor_minutes")
+#: The kinds of accounts that limits apply to; below, the limited quantities, and those of each user in a partition or
+#: QOS.
+LIMITED = ("user", "group", "partition", "qos")
+#: The columns of the job table whose sums over running jobs can be limited, after the quantities of every job.
+LIMITED_COLUMNS = ("gpus", "memory")
+LIMITS = ("jobs", "processors", "processor_minutes", *LIMITED_COLUMNS)
 USER_LIMITS, WITH_USER_LIMITS = tuple(f"user_{name}" for name in LIMITS), ("partition", "qos")
 
 #: The key of the limits of named users in a group.
@@ -241,9 +245,13 @@ _QUANTITIES = {
         "jobs": "The most running jobs; 0 allows none.",
         "processors": "The most processors of running jobs.",
         "processor_minutes": "The most processor-minutes that are left to running jobs.",
+        "gpus": "The most GPUs of running jobs.",
+        "memory": "The most memory of running jobs (MB).",
         "user_jobs": "The most running jobs of each user.",
         "user_processors": "The most processors of the running jobs of each user.",
         "user_processor_minutes": "The most processor-minutes that are left to the running jobs of each user.",
+        "user_gpus": "The most GPUs of the running jobs of each user.",
+        "user_memory": "The most memory of the running jobs of each user (MB).",
     }.items()
 }
 

@@ -21,13 +21,23 @@ def run_minutes(row: Row) -> int | None:
 
 
 def _qos_limits(row: Row) -> dict[str, int]:
-    """Return the limits of a QOS: its running jobs, CPUs and CPU-minutes, and the first two of each user."""
+    """Return the limits of a QOS: its running jobs, CPUs, GPUs, memory and CPU-minutes; all but these of each user."""
     limits = {
-        "jobs": row.whole("grpjobs"), "processors": row.tres("grptres").get("cpu"),
-        "processor_minutes": run_minutes(row), "user_jobs": row.whole("maxjobspu"),
-        "user_processors": row.tres("maxtrespu").get("cpu"),
+        "jobs": row.whole("grpjobs"), "processor_minutes": run_minutes(row), "user_jobs": row.whole("maxjobspu"),
+        **_of_resources(row, "grptres"),
+        **{f"user_{name}": most for name, most in _of_resources(row, "maxtrespu").items()},
     }  # fmt: skip
     return _stated(limits)
+
+
+#: The resources whose limits are simulated, by their names in limits.
+_SIMULATED = {"processors": "cpu", "gpus": "gres/gpu", "memory": "mem"}
+
+
+def _of_resources(row: Row, column: str) -> dict[str, int | None]:
+    """Return the limits of CPUs, GPUs and memory (MB) of running jobs."""
+    most = row.tres(column)
+    return {name: most.get(resource) for name, resource in _SIMULATED.items()}
 
 
 def accounts_of(members: Sequence[Row], used: Sequence[Row], with_shares: bool) -> dict[str, dict[str, Any]]:
@@ -51,7 +61,7 @@ def accounts_of(members: Sequence[Row], used: Sequence[Row], with_shares: bool) 
 
 def _association_limits(members: Sequence[Row]) -> dict[str, dict[str, Any]]:
     """
-    Return the limits of users and accounts: running jobs, CPUs and CPU-minutes; 0 allows no job.
+    Return the limits of users and accounts: running jobs, CPUs, GPUs, memory and CPU-minutes; 0 allows no job.
 
     The limit of a user of several accounts holds in its account.
     """
@@ -66,8 +76,10 @@ def _association_limits(members: Sequence[Row]) -> dict[str, dict[str, Any]]:
             continue
         jobs = [row.whole("maxjobs") if user else None, row.whole("grpjobs")]
         stated = [most for most in jobs if most is not None]
-        cpus, minutes = row.tres("grptres").get("cpu"), run_minutes(row)
-        own = _stated({"jobs": min(stated) if stated else None, "processors": cpus, "processor_minutes": minutes})
+        own = _stated({
+            "jobs": min(stated) if stated else None, **_of_resources(row, "grptres"),
+            "processor_minutes": run_minutes(row),
+        })  # fmt: skip
         if own and user in several:
             groups.setdefault(account, {}).setdefault("users", {})[user] = own
         elif own and user:
@@ -77,8 +89,9 @@ def _association_limits(members: Sequence[Row]) -> dict[str, dict[str, Any]]:
     return {"user": users, "group": groups}
 
 
-#: The columns of limits of running jobs, of which only CPUs are simulated, and those of accounts in a QOS.
-_RESOURCES, _OF_ACCOUNTS = ("grptres", "maxtrespu", "grptresrunmins"), ("maxtrespa", "maxjobspa")
+#: The columns of limits of running jobs with the resources that are simulated, and those of accounts in a QOS.
+_RESOURCES = {"grptres": _SIMULATED.values(), "maxtrespu": _SIMULATED.values(), "grptresrunmins": ("cpu",)}
+_OF_ACCOUNTS = ("maxtrespa", "maxjobspa")
 
 
 def not_simulated(levels: Sequence[Row], members: Sequence[Row]) -> list[str]:
@@ -87,8 +100,9 @@ def not_simulated(levels: Sequence[Row], members: Sequence[Row]) -> list[str]:
     for kind, rows in (("QOS", levels), ("account", members)):
         for row in rows:
             name = " ".join(filter(None, (row.text("name") or row.text("account").strip(), row.text("user"))))
-            for column in _RESOURCES:
-                others = [f"{what}={most}" for what, most in row.tres(column).items() if what not in ("cpu", "billing")]
+            for column, simulated in _RESOURCES.items():
+                known = (*simulated, "billing")
+                others = [f"{what}={most}" for what, most in row.tres(column).items() if what not in known]
                 found += [f"{kind} {name}: {column} {','.join(others)}"] if others else []
             found += [f"{kind} {name}: {column} {row.text(column)}" for column in _OF_ACCOUNTS if row.text(column)]
     return found

@@ -11,6 +11,8 @@ from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
 from swflow.log.site import SITE
 from swflow.log.swf import GUESSED_MACHINE
+from swflow.phrases import listed
+from swflow.scheduling.nested_options import LIMITED_COLUMNS
 from swflow.scheduling.nodes import processors_on
 from swflow.scheduling.option_kinds import Unchecked
 from swflow.scheduling.orders.names import COLUMNS, Names, absent_in_words, named_in
@@ -75,6 +77,10 @@ class SiteConfig:
                 )
             options = changed
         options = self._without_absent(options, Names(workload))
+        options, unlimited = _without_limits_of(options, [one for one in LIMITED_COLUMNS if one not in jobs.columns])
+        if unlimited:
+            names = listed(unlimited)
+            remarks.append(f"The log records no {names} of jobs, so limits of {names} are not simulated.")
         groups = options.get("nodes") or ()
         unknown = sorted({name for one in groups for name in one.get("resources") or () if name not in jobs.columns})
         if unknown:
@@ -169,6 +175,26 @@ def _without_kind(options: Unchecked, kind: str) -> dict[str, Any]:
         if not found.get(name):
             found.pop(name, None)
     return found
+
+
+def _without_limits_of(options: dict[str, Any], names: Collection[str]) -> tuple[dict[str, Any], list[str]]:
+    """Return options without limits of some quantities of jobs, and the quantities that were limited."""
+    removed = set[str]()
+
+    def without(limits: Mapping[str, Any]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key, one in limits.items():
+            if isinstance(one, Mapping):  # of a kind or a name
+                found |= {key: left} if (left := without(one)) or not one else {}
+            elif (quantity := key.removeprefix("user_")) in names:
+                removed.add(quantity)
+            else:
+                found[key] = one
+        return found
+
+    limits = without(options.get("limits") or {})
+    found = {key: value for key, value in options.items() if key != "limits"} | ({"limits": limits} if limits else {})
+    return found, sorted(removed)
 
 
 def _without_resources(group: Unchecked, names: Collection[str]) -> dict[str, Any]:

@@ -8,8 +8,10 @@ import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError
+from swflow.jobs.eligibility import demands_of, require_demands
 from swflow.jobs.table import Workload
 from swflow.scheduling.nested_options import (
+    LIMITED_COLUMNS,
     LIMITS,
     USER_LIMITS,
     USERS,
@@ -123,13 +125,36 @@ class _Accounts:
         if any(_users_in(one) for one in limits):
             self.more[_ASSOCIATION], self.pairs[_ASSOCIATION] = _pairs(rows["group"], rows["user"])
         self.rows = rows
-        self.named = sorted({name for one in limits for name in one.get("group", {}) if name not in LIMITS})
+        groups = [entry for one in limits for entry in one.get("group", {}).items()]
+        self.named = sorted({name for name, limit in groups if isinstance(limit, Mapping)})
         self.above = self._above(scheduler.accounts) if scheduler.accounts else None
+        self.needs = self._needed(limits)
         self.owners = Owners(
             np.column_stack([*(rows[kind] for kind in ("user", "group", "partition")), tasks, *self.more.values()]),
             np.column_stack([partition, *shares]),
             self.above,
+            needs=self.needs,
         )
+
+    def _needed(self, limits: Sequence[Limits]) -> np.ndarray | None:
+        """Return what each job has of the quantities `LIMITED_COLUMNS`; None if no limit mentions them."""
+        given = {
+            name
+            for name in LIMITED_COLUMNS
+            for one in limits
+            if any(_named_limits(of_kind, (name, f"user_{name}")) for of_kind in one.values())
+        }
+        missing = sorted(given.difference(self.jobs.columns))
+        if missing:
+            raise SwflowError(f"limits: {missing[0]}: {self.names.log} has no column {missing[0]}; leave the limit out")
+        if not given:
+            return None
+        names = sorted(given)
+        require_demands(self.jobs, names, self.names.log)
+        needs = np.zeros((self.jobs.height, len(LIMITED_COLUMNS)), np.int64)
+        columns = [LIMITED_COLUMNS.index(name) for name in names]
+        needs[:, columns] = demands_of(self.jobs, names, (), self.names.log)  # type: ignore[assignment]
+        return needs
 
     def _numbered(self, kind: str) -> np.ndarray:
         """Return the account of each job, from 0, -1 where unknown."""
@@ -199,7 +224,7 @@ class _Accounts:
 
     def limits(self, limits: Limits | None, there: np.ndarray) -> np.ndarray | None:
         """
-        Return the limits of `LIMITS` of all accounts, shape (accounts, 3); None without limits.
+        Return the limits of `LIMITS` of all accounts, shape (accounts, limits); None without limits.
 
         Raise an error if one of the jobs ``there`` is wider than its limits allow.
         """
@@ -222,7 +247,7 @@ class _Accounts:
         return found
 
     def _tables(self, limits: Limits) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-        """Yield each kind of account with its limits, shape (accounts, 3), and the account of each job."""
+        """Yield each kind of account with its limits, shape (accounts, limits), and the account of each job."""
         for kind in ("user", "group", "partition"):
             yield kind, self._most(kind, limits.get(kind, {}), LIMITS), self.rows[kind]
         if self.arrays is not None:
@@ -247,7 +272,7 @@ class _Accounts:
                 yield "group", most, np.full(self.jobs.height, -1)
 
     def _most(self, kind: str, of_kind: Mapping[str, int | Mapping[str, int]], quantities: Sequence[str]) -> np.ndarray:
-        """Return the limits of each account of a kind, shape (accounts, 3): for all, and by name."""
+        """Return the limits of each account of a kind, shape (accounts, limits): for all, and by name."""
         of_all = {what: limit for what, limit in of_kind.items() if not isinstance(limit, Mapping)}
         most = np.full((self.numbers[kind].size, len(LIMITS)), [of_all.get(what, UNLIMITED) for what in quantities])
         for name, own in of_kind.items():
@@ -257,7 +282,7 @@ class _Accounts:
         return most
 
     def _most_of_associations(self, limits: Limits) -> np.ndarray:
-        """Return the limits of each user in a group, shape (associations, 3)."""
+        """Return the limits of each user in a group, shape (associations, limits)."""
         most = np.full((self.pairs[_ASSOCIATION].size, len(LIMITS)), UNLIMITED)
         first = self.more[_ASSOCIATION]
         users = np.full(most.shape[0], -1)
@@ -284,10 +309,12 @@ class _Accounts:
     def _needs(self) -> list[tuple[int, np.ndarray, str]]:
         """Return the columns of limits that a single job can exceed, with what each job needs."""
         minutes = self.widths * np.maximum(self.planned // 60, 1).astype(np.int64)
+        further = () if self.needs is None else self.needs.T
         return [
             (0, np.ones_like(self.widths), "jobs"),
             (1, self.widths, "processors"),
             (2, minutes, "processor-minutes"),
+            *((LIMITS.index(name), needs, name) for name, needs in zip(LIMITED_COLUMNS, further, strict=False)),
         ]
 
     def clusters(self, clusters: Sequence[Cluster]) -> np.ndarray:
@@ -325,10 +352,12 @@ def _users_in(limits: Limits) -> dict[tuple[str, str], Mapping[str, int]]:
     }
 
 
-def _named_limits(of_kind: Mapping[str, int | Mapping[str, int]], quantities: Sequence[str]) -> bool:
+def _named_limits(limits: Mapping[str, Any], quantities: Sequence[str]) -> bool:
     """Return whether the limits of a kind, for all or by name, mention one of these quantities."""
-    entries = [of_kind, *(one for one in of_kind.values() if isinstance(one, Mapping))]
-    return any(what in entry for entry in entries for what in quantities)
+    return any(
+        _named_limits(one, quantities) if isinstance(one, Mapping) else what in quantities
+        for what, one in limits.items()
+    )
 
 
 def _pairs(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -354,7 +383,7 @@ class Ownership:
     """The options of all queues that name users, groups or partitions, for the jobs of a workload."""
 
     orders: tuple[tuple[Any, Any], ...]  # order and backfill order of each queue, with the weights as a formula
-    limits: tuple[np.ndarray | None, ...]  # the limits of each queue, (accounts, 3), by `LIMITS`
+    limits: tuple[np.ndarray | None, ...]  # the limits of each queue, (accounts, limits), by `LIMITS`
     owners: Owners | None = None  # if an order, a limit or the dispatch needs it
     clusters: np.ndarray | None = None  # the cluster of each job's partition, from 0, if jobs are dispatched by it
 

@@ -26,9 +26,11 @@ from swflow.scheduling.state.accounts import (
     Owners,
     arguments_of,
     at_limit,
+    at_needs,
     book,
     count_running,
     share_of,
+    with_limits_of_needs,
 )
 
 #: Of an account at one machine: the fields of `swflow.scheduling.state.accounts.LIMIT`, the processor-seconds ``left``
@@ -53,6 +55,9 @@ class SlurmUsage(NamedTuple):
     rows: np.ndarray
     variables: np.ndarray
     limits: np.ndarray
+    needs: np.ndarray
+    used_needs: np.ndarray
+    most_needs: np.ndarray
     counting: np.ndarray
     tree: FairTree  # with rows of the accounts
     line: np.ndarray  # the submitted jobs in order of their numbers; empty unless usage is computed in periods
@@ -84,13 +89,13 @@ def new_usage(
     counting = np.zeros(1, COUNTING)
     counting["calc_period"], counting["counted"] = period, -np.inf
     return SlurmUsage(
-        accounts, usage.rows, usage.variables, np.zeros(0, LIMIT), counting, tree,
+        accounts, usage.rows, usage.variables, np.zeros(0, LIMIT), *usage[4:], counting, tree,
         np.empty(count, np.int64), np.zeros(count, np.bool_), np.array([0, passed, passed]),
     )  # fmt: skip
 
 
 def limits_of(most: np.ndarray | None) -> np.ndarray:
-    """Return the limits of accounts, given those of running jobs, processors and processor-minutes: (accounts, 3)."""
+    """Return the limits of accounts of jobs, processors and processor-minutes, which are the first three columns."""
     limits = plain.limits_of(most, LIMIT)
     if most is not None:
         limits["most_minutes"] = most[:, 2]
@@ -108,7 +113,7 @@ def _new_usage(problem: Any) -> SlurmUsage:
 def _at_machine(usage: SlurmUsage, most: np.ndarray | None) -> SlurmUsage:
     counting = usage.counting.copy()
     counting["minutes"] = most is not None and bool((most[:, 2] < UNLIMITED).any())
-    return usage._replace(limits=limits_of(most), counting=counting)
+    return with_limits_of_needs(usage._replace(limits=limits_of(most), counting=counting), most)
 
 
 # -- usage
@@ -376,7 +381,7 @@ def _is_limited(state: Any, item: int) -> bool:
     if state.options[0].limits == 0:
         return False
     usage, job = state.usage, state.jobs[item]
-    if at_limit(usage, item, job.processors):
+    if at_limit(usage, item, job.processors) or at_needs(usage, item):
         return True
     return usage.counting[0].minutes != 0 and at_minutes(usage, item, job.processors * minutes_of(job.planned))
 

@@ -17,6 +17,9 @@ ACCOUNT = record("seconds since share at", "processors")
 #: Running jobs and processors of an account at one machine, and the limits of both.
 LIMIT = record("", "jobs processors most_jobs most_processors")
 
+#: The limits of `Usage.limits` among those of a machine; the others are of `Usage.most_needs`.
+_OF_RECORD = 3
+
 #: A limit that no job or machine reaches.
 UNLIMITED = 1 << 60
 
@@ -48,7 +51,8 @@ class Owners(NamedTuple):
     limits. ``above`` has the accounts at and above each job's group, shape (jobs, levels), numbered from 0; -1: none.
     ``used`` are float64 of shape (users in groups, 4) with the usage before the first submission: the numbers of the
     user, the group, and of both in the ``tree``, -1 where there are no jobs, and processor-seconds. A tree is for the
-    variables `swflow.scheduling.orders.vocabulary.OF_TREE`.
+    variables `swflow.scheduling.orders.vocabulary.OF_TREE`. ``needs`` are int64 of shape (jobs, columns): what each job
+    has of further quantities with limits, such as GPUs; None if there are no such limits.
     """
 
     numbers: np.ndarray
@@ -56,6 +60,7 @@ class Owners(NamedTuple):
     above: np.ndarray | None = None
     tree: AccountTree | None = None
     used: np.ndarray | None = None
+    needs: np.ndarray | None = None
 
 
 class Usage(NamedTuple):
@@ -65,6 +70,13 @@ class Usage(NamedTuple):
     rows: np.ndarray  # rows of each job's user, group, partition, array and more; -1 where unknown
     variables: np.ndarray  # the variables of `Owners`; one row of NaN if there are none
     limits: np.ndarray  # the limits; empty if there are none
+    needs: np.ndarray  # int64 (jobs, further quantities): what each job has of them
+    used_needs: np.ndarray  # int64 (accounts, further quantities): what the running jobs of each account have
+    most_needs: np.ndarray  # the same: the limits
+
+
+#: The further quantities of `Usage` if none has limits.
+NO_NEEDS = np.zeros((0, 0), np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +97,7 @@ def new_usage(owners: Owners | None, items: np.ndarray | None, since: float, hal
     """Return accounts with their usage at the time ``since``, without limits; ``items`` has the job of each item."""
     none = np.zeros(0, LIMIT)
     if owners is None:
-        return Usage(np.zeros(0, ACCOUNT), np.empty((0, 4), np.int64), np.full((1, 3), np.nan), none)
+        return Usage(np.zeros(0, ACCOUNT), np.empty((0, 4), np.int64), np.full((1, 3), np.nan), none, *3 * (NO_NEEDS,))
     sizes = owners.numbers.max(axis=0, initial=-1) + 1
     rows = np.where(owners.numbers < 0, -1, owners.numbers + 1 + np.cumsum(sizes) - sizes)
     count = 1 + sizes.sum()
@@ -100,7 +112,8 @@ def new_usage(owners: Owners | None, items: np.ndarray | None, since: float, hal
         for numbers, first in zip(who.T, (1, 1 + sizes[0]), strict=True):
             np.add.at(accounts["seconds"], first + numbers[numbers >= 0], seconds[numbers >= 0])
     chosen = slice(None) if items is None else items
-    return Usage(accounts, rows[chosen], owners.variables[chosen], none)
+    needs = NO_NEEDS if owners.needs is None else owners.needs[chosen]
+    return Usage(accounts, rows[chosen], owners.variables[chosen], none, needs, NO_NEEDS, NO_NEEDS)
 
 
 def used_before(used: np.ndarray, half_life: float) -> np.ndarray:
@@ -127,8 +140,16 @@ def limits_of(most: np.ndarray | None, kind: np.dtype = LIMIT) -> np.ndarray:
     return limits
 
 
+def with_limits_of_needs(usage: Any, most: np.ndarray | None) -> Any:
+    """Return usage with the limits of further quantities at a machine, given all limits of accounts."""
+    if most is None or not usage.needs.shape[1]:
+        return usage._replace(needs=NO_NEEDS, used_needs=NO_NEEDS, most_needs=NO_NEEDS)
+    further = np.ascontiguousarray(most[:, _OF_RECORD:])
+    return usage._replace(used_needs=np.zeros_like(further), most_needs=further)
+
+
 def _at_machine(usage: Usage, most: np.ndarray | None) -> Usage:
-    return usage._replace(limits=limits_of(most))
+    return with_limits_of_needs(usage._replace(limits=limits_of(most)), most)
 
 
 # -- usage
@@ -178,6 +199,8 @@ def count_running(usage: Any, item: int, jobs: int, processors: int) -> None:
             if row >= 0:
                 usage.limits[row].jobs += jobs
                 usage.limits[row].processors += processors
+                for column in range(usage.needs.shape[1]):
+                    usage.used_needs[row, column] += jobs * usage.needs[item, column]
 
 
 def at_limit(usage: Any, item: int, processors: int) -> bool:
@@ -186,6 +209,16 @@ def at_limit(usage: Any, item: int, processors: int) -> bool:
         if row >= 0:
             one = usage.limits[row]
             if one.jobs >= one.most_jobs or one.processors + processors > one.most_processors:
+                return True
+    return False
+
+
+def at_needs(usage: Any, item: int) -> bool:
+    """Return whether a job would exceed a limit of further quantities, such as GPUs, if it started now."""
+    for column in range(usage.needs.shape[1]):
+        needed = usage.needs[item, column]
+        for row in usage.rows[item]:
+            if row >= 0 and usage.used_needs[row, column] + needed > usage.most_needs[row, column]:
                 return True
     return False
 
@@ -210,7 +243,9 @@ def _note_end(state: Any, item: int, now: float) -> None:
 
 
 def _is_limited(state: Any, item: int) -> bool:
-    return state.options[0].limits != 0 and at_limit(state.usage, item, state.jobs[item].processors)
+    if state.options[0].limits == 0:
+        return False
+    return at_limit(state.usage, item, state.jobs[item].processors) or at_needs(state.usage, item)
 
 
 def _usage_of(state: Any, item: int, now: float) -> tuple[float, float, float, float]:

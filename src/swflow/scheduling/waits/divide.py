@@ -56,7 +56,9 @@ class Waiting:
     demands: np.ndarray | None = None  # int64 (jobs, resources)
     units: np.ndarray | None = None  # int64 (resources)
     rows: np.ndarray | None = None  # int64 (jobs, accounts of a job)
-    most: np.ndarray | None = None  # int64 (accounts, 3): limits of running jobs, processors, processor-minutes
+    # int64 (accounts, 3 and more): limits of running jobs, processors, processor-minutes and further needs
+    most: np.ndarray | None = None
+    needs: np.ndarray | None = None  # int64 (jobs, further needs)
     period: float = 0.0  # at its multiples, the minutes left to running jobs become fewer; 0: only when jobs end
     cycles: bool = False  # whether the scheduler may look at the queue later than at an event
     elsewhere: np.ndarray | None = None  # bool: jobs on other nodes, which do not wait here
@@ -188,6 +190,7 @@ def _run_sweep(waiting: Waiting, ticks: _Ticks, swept: np.ndarray) -> tuple[np.n
     demands = np.zeros((waiting.jobs, 0), np.int64) if waiting.demands is None else waiting.demands
     rows = np.zeros((waiting.jobs, 0), np.int64) if waiting.rows is None else waiting.rows
     most = np.zeros((0, 3), np.int64) if waiting.most is None else waiting.most
+    needs = np.zeros((waiting.jobs, 0), np.int64) if waiting.needs is None else waiting.needs
     minutes, second = waiting.minutes, np.array([ticks.per_second])
 
     def zeros(*shape: int) -> np.ndarray:
@@ -200,8 +203,9 @@ def _run_sweep(waiting: Waiting, ticks: _Ticks, swept: np.ndarray) -> tuple[np.n
         sealed(demands, np.int64), sealed(rows, np.int64), sealed(waiting.offsets, np.int64),
         sealed(waiting.ranges, np.int64), sealed(ticks.start), sealed(ticks.edges), sealed(ticks.open),
         sealed(zeros(0) if waiting.units is None else waiting.units, np.int64), sealed(most, np.int64),
+        sealed(needs, np.int64),
         sealed(minutes, np.int64), sealed(second, np.int64), zeros(demands.shape[1]),
-        zeros(len(most), 3), zeros(minutes.size), np.full(minutes.size, -1), np.array([0, -1]), zeros(ticks.edges.size),
+        zeros(*most.shape), zeros(minutes.size), np.full(minutes.size, -1), np.array([0, -1]), zeros(ticks.edges.size),
         zeros(waiting.machine if numbered else 0), zeros(late.size), np.full(waiting.jobs, -1),
         zeros(waiting.jobs, 5), np.zeros(waiting.jobs, np.bool_), zeros(waiting.jobs),
         zeros(distinct.size if numbered else 0), zeros(distinct.size if numbered and waiting.contiguous else 0),

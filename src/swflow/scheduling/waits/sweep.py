@@ -92,11 +92,13 @@ class Sweep(NamedTuple):
     edges: np.ndarray  # int64 (edges): when the number of available processors changes, ascending
     open: np.ndarray  # int64 (edges + 1): the available processors before the first edge, and from each on
     units: np.ndarray  # int64 (resources)
-    most: np.ndarray  # int64 (accounts, 3): limits of running jobs, their processors, and the minutes left to them
+    # int64 (accounts, 3 and more): limits of running jobs, their processors, the minutes left to them, and ``needs``
+    most: np.ndarray
+    needs: np.ndarray  # int64 (jobs, further quantities)
     minutes: np.ndarray  # int64 (jobs): the time limits in minutes; empty if no account limits the minutes
     second: np.ndarray  # int64 (1): the ticks of a second
     used: np.ndarray  # int64 (resources): zeros
-    running: np.ndarray  # int64 (accounts, 3): zeros; running jobs, their processors, and the seconds left to them
+    running: np.ndarray  # int64, as ``most``: zeros; running jobs, their processors, the seconds left to them, needs
     active: np.ndarray  # int64 (jobs): the running jobs, if minutes are limited
     listed: np.ndarray  # int64 (jobs): their places there; -1: not yet, -2: a job that ends when it starts
     counted: np.ndarray  # int64 (2): how many jobs are active; the last end of a period
@@ -121,6 +123,8 @@ def _occupy(sweep: Sweep, job: int, sign: int) -> None:
         if row >= 0:
             sweep.running[row, 0] += sign
             sweep.running[row, 1] += width
+            for need in range(sweep.needs.shape[1]):
+                sweep.running[row, 3 + need] += sign * sweep.needs[job, need]
     if sweep.minutes.size > 0:
         _count_left(sweep, job, width * _seconds_left(sweep, job, sweep.counted[1]))
         _list_active(sweep, job, sign)
@@ -195,6 +199,9 @@ def _is_limited(sweep: Sweep, job: int) -> bool:
         if row >= 0 and sweep.minutes.size > 0:
             minutes = sweep.running[row, 2] // 60 + sweep.width[job] * sweep.minutes[job]
             if minutes > sweep.most[row, 2]:
+                return True
+        for need in range(sweep.needs.shape[1] if row >= 0 else 0):
+            if sweep.running[row, 3 + need] + sweep.needs[job, need] > sweep.most[row, 3 + need]:
                 return True
     return False
 
