@@ -91,6 +91,17 @@ def test_clocks_gaps_and_estimates():
     assert findings(*[{"run_time": 600}] * 5)["past-estimates"].severity == "warning"
 
 
+def test_jobs_from_before_the_record_are_no_gap():
+    rows: list[dict] = [{"submit_time": 40 * 86400.0 + 3600 * number} for number in range(300)]
+    old = {"submit_time": 0.0, "wait_time": 40 * 86400 + 100}
+    found = findings(old, *rows)
+    assert "gaps" not in found
+    assert (found["earlier-jobs"].severity, found["earlier-jobs"].jobs) == ("note", 1)
+    assert "1 jobs were submitted up to 40.0 days before the others" in found["earlier-jobs"].message
+    found = findings(old | {"wait_time": 5}, *rows)  # its end is recorded
+    assert "earlier-jobs" not in found and "40.0 days" in found["gaps"].message
+
+
 def severity(check: str, rows: list[dict], **options) -> str | None:
     """Return the severity of a finding, or None if there is none."""
     found = findings(*rows, **options).get(check)

@@ -23,9 +23,9 @@ def simulated(tmp_path, monkeypatch):
     monkeypatch.setenv("SWFLOW_CACHE", str(tmp_path / "cache"))
     counted, run = [], kept_runs.run
 
-    def counting(workload, scheduler):
+    def counting(workload, scheduler, middle):
         counted.append(scheduler)
-        return run(workload, scheduler)
+        return run(workload, scheduler, middle)
 
     monkeypatch.setattr(kept_runs, "run", counting)
     return counted

@@ -86,6 +86,25 @@ def test_one_variant_is_a_table_of_now_and_then():
     assert ["processors", "4", "8", "+100 %", "", ""] in table.rows
 
 
+def test_jobs_submitted_before_the_record_begins_are_not_measured():
+    """Of a log of 8 weeks, one job was submitted ten weeks earlier, and started when the others were submitted."""
+    log = workload(8)
+    later = log.jobs.with_columns(job_id=pl.col("job_id") + 1, submit_time=pl.col("submit_time") + 10 * WEEK)
+    first = later.head(1).with_columns(job_id=pl.lit(1, pl.Int64), submit_time=0.0, wait_time=10 * WEEK)
+    whole = replace(log, jobs=pl.concat([first, later]))
+    chosen = variants({"fcfs": {}}, processors=["+100%"])
+    question, plain = Question(SiteModel(whole), chosen, ask(whole, chosen)), ask(log, chosen)
+    answer = question.answer
+    assert (answer.earlier, plain.earlier) == (1, 0)
+    columns = ("jobs", "value", "base", "low", "high", "weeks", "verdict")
+    assert answer.table.select(columns).equals(plain.table.select(columns))
+    assert max(abs(answer.table["utilization"] - plain.table["utilization"])) < 1e-9
+    assert answer.fidelity == plain.fidelity
+    assert any(text.startswith("1 jobs were submitted more than a day before") for text in caveats(question))
+    grown = ask(whole, variants({"fcfs": {}}, arrivals=[2.0]))
+    assert set(grown.table["jobs"]) == {16}
+
+
 def test_rare_waits_and_the_weeks_that_change_are_stated():
     """Only in one of 12 weeks does a job wait, so that the interval contains 0."""
     log = workload(12)

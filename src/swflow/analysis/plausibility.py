@@ -12,6 +12,7 @@ import polars as pl
 from swflow.errors import SwflowError
 from swflow.jobs import table as tables
 from swflow.jobs.busy import Use, use_of
+from swflow.jobs.earlier import earlier_jobs
 from swflow.jobs.eligibility import waits
 from swflow.jobs.header import Header
 from swflow.jobs.machine import Machine
@@ -378,6 +379,14 @@ def _gaps(log: _Log) -> Iterator[Finding]:
     jobs = _sorted(log.jobs.select(_NAMED).filter(pl.col("submit_time").is_not_null()), "submit_time", "job_id")
     if jobs.is_empty():
         return
+    if log.whole and (earlier := earlier_jobs(log.jobs)):
+        first, begin = float(jobs["submit_time"][0]), float(jobs["submit_time"][earlier])
+        text = (
+            f"{earlier:,} jobs were submitted up to {(begin - first) / DAY:,.1f} days before the others and "
+            "before any recorded end: they waited or ran when the record began, and whatif does not measure them"
+        )
+        yield log.finding("earlier-jobs", "note", text, jobs.head(earlier))
+        jobs = jobs.slice(earlier)
     span = float(jobs["submit_time"][-1] - jobs["submit_time"][0])
     least = max(GAP_DAYS * DAY, GAP_INTERVALS * span / jobs.height)
     gaps = jobs.with_columns(gap=pl.col("submit_time").diff()).filter(pl.col("gap") > least)

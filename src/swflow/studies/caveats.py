@@ -34,6 +34,7 @@ def caveats(question: Question) -> list[str]:
     return [
         *question.site.doubts,
         *guesses_in_words(question),
+        *earlier_in_words(question),
         *uneven_in_words(question),
         *([f"Not simulated: {'; '.join(left_out)}."] if left_out else []),
     ]
@@ -214,6 +215,17 @@ def _nodes_in_words(question: Question) -> list[str]:
             if node:
                 found[name] = f"A node{f' of {name}' * bool(name)} has {units}: the most per node of any job."
     return list(found.values())
+
+
+def earlier_in_words(question: Question) -> list[str]:
+    """Return how many jobs are not measured because they were submitted before the record begins."""
+    earlier = question.answer.earlier
+    if not earlier:
+        return []
+    return [
+        f"{earlier:,} jobs were submitted more than a day before any recorded job ended: they waited or ran when the "
+        "record began. They are simulated, but waits, weeks and utilization are those of the other jobs."
+    ]
 
 
 def uneven_in_words(question: Question) -> list[str]:

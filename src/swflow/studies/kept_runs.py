@@ -14,13 +14,13 @@ from swflow.files.fingerprint import fingerprint
 from swflow.jobs.table import Workload
 from swflow.scheduling.plugins.source import is_own
 from swflow.scheduling.scheduler import LOG, Scheduler
-from swflow.studies.runs import Run, run
+from swflow.studies.runs import WHOLE, Middle, Run, run
 
 #: The folder of the cache that keeps runs, how many it keeps, and the largest run, bytes.
 _FOLDER, _KEPT, _LARGEST = "runs", 20, 32 << 20
 
 
-def kept_run(workload: Workload, scheduler: Scheduler) -> Run:
+def kept_run(workload: Workload, scheduler: Scheduler, middle: Middle = WHOLE) -> Run:
     """
     Return the run of a workload under a scheduler, from the cache if equal jobs were simulated with the same code.
 
@@ -29,13 +29,13 @@ def kept_run(workload: Workload, scheduler: Scheduler) -> Run:
     not kept.
     """
     if scheduler.policy is not None or any(callable(one) or one == LOG or is_own(one) for one in scheduler.orders):
-        return run(workload, scheduler)
-    name = f"{_key(workload, scheduler)}.parquet"
+        return run(workload, scheduler, middle)
+    name = f"{_key(workload, scheduler, middle)}.parquet"
     stored = read_cached(_FOLDER, name)
     if stored is not None:
         with suppress(ValueError, KeyError, TypeError, pl.exceptions.PolarsError):  # then it is simulated
             return _from_bytes(*stored)
-    found = run(workload, scheduler)
+    found = run(workload, scheduler, middle)
     with suppress(ValueError, TypeError, pl.exceptions.PolarsError):
         head, content = _to_bytes(found)
         if len(content) <= _LARGEST:
@@ -44,13 +44,13 @@ def kept_run(workload: Workload, scheduler: Scheduler) -> Run:
     return found
 
 
-def _key(workload: Workload, scheduler: Scheduler) -> str:
-    """Return a digest of all that determines a run: the jobs, the machine, names, options and code."""
+def _key(workload: Workload, scheduler: Scheduler, middle: Middle) -> str:
+    """Return a digest of all that determines a run: the jobs, the machine, names, options, measured jobs and code."""
     content = io.BytesIO()
     workload.jobs.write_ipc(content)
     about = [
         workload.name, workload.machine.to_dict(), workload.header, scheduler.to_dict(), fingerprint("whatif"),
-        sys.version, *map(version, ("numpy", "polars")),
+        str(middle), sys.version, *map(version, ("numpy", "polars")),
     ]  # fmt: skip
     found = hashlib.blake2b(repr(about).encode(), digest_size=16)
     found.update(content.getbuffer())

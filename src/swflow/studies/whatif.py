@@ -13,6 +13,7 @@ from swflow.analysis.multiple_testing import corrected, holm
 from swflow.analysis.resampling import Resampled, by_weeks, statistic
 from swflow.analysis.verdicts import without_saturated_winner
 from swflow.errors import SwflowError, UnsupportedError
+from swflow.jobs.earlier import earlier_jobs
 from swflow.jobs.eligibility import require_supported
 from swflow.jobs.table import Workload, sort_jobs
 from swflow.scheduling.orders.names import Names
@@ -20,7 +21,7 @@ from swflow.scheduling.scheduler import LOG, Scheduler
 from swflow.studies.group_waits import GROUP_COLUMNS, RECORDED, Waits, compared, groups_of, waits_of
 from swflow.studies.hardware import fitting, hardware_of, resources_of
 from swflow.studies.kept_runs import kept_run
-from swflow.studies.runs import Run, run
+from swflow.studies.runs import WHOLE, Middle, Run, run
 from swflow.studies.variants import Variant
 from swflow.studies.why import why
 from swflow.values import WEEK
@@ -100,7 +101,8 @@ class Answer:
     of the jobs, ``waiting`` the jobs that wait at all, by variant, and ``skipped`` the variants that cannot be
     simulated, with the reason. ``reasons`` has the mean of each part of the wait by variant, if it was asked for.
     ``parts`` has the recorded and simulated mean waits of partitions and QOS under the base, and ``recorded`` the
-    metrics of the recorded schedule, if it is not the base.
+    metrics of the recorded schedule, if it is not the base. ``earlier`` jobs were submitted before the record begins;
+    they are simulated, but not measured.
     """
 
     table: pl.DataFrame
@@ -114,6 +116,7 @@ class Answer:
     reasons: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
     parts: Sequence[Part] = ()
     recorded: Mapping[str, float | None] = field(default_factory=dict)
+    earlier: int = 0
 
 
 def applied(workload: Workload, variant: Variant) -> Workload:
@@ -181,6 +184,7 @@ def ask(
         resources = " or needs more of another resource" * any(len(rules) > 1 for rules in fits)
         raise SwflowError(f"whatif: {workload.name}: every job is wider than {smallest:,} processors{resources}")
     whole, workload = workload, replace(workload, jobs=with_known_predecessors(jobs)[0])
+    measured = _Measured.of(workload)
     grouped = groups_of(workload, by)
     base: _Result | None = None
     rows: list[Row] = []
@@ -192,18 +196,19 @@ def ask(
     for variant, (options, machine) in progress(list(zip(chosen, settings, strict=True))):
         changed = applied(workload, variant)
         scheduler = Scheduler.of(variant.scheduler, options)
-        result = kept_run(changed, scheduler) if base is None else run(changed, scheduler)
+        simulated = kept_run if base is None else run
+        result = simulated(changed, scheduler, measured.middle)
         if reasons:
             divided[variant.name] = why(changed, scheduler, variant.name, outcomes=result.outcomes).total
-        found = _Result.of(workload, variant, result, grouped)
+        found = _Result.of(variant, result, measured, grouped)
         if base is None:
             base = found
-            recorded = _recorded(changed, variant)
+            recorded = _recorded(changed, variant, measured.middle)
             likeness, parts = _likeness(whole, variant, changed, result.outcomes, recorded)
             trust = Trust.RECORD if variant.options.get("order") == LOG else trust_of(likeness, parts)
             if recorded is not None:
                 of_record = recorded.metrics
-                groups.append(compared(RECORDED, waits_of(recorded.outcomes, grouped), base.groups))
+                groups.append(compared(RECORDED, waits_of(measured.part_of(recorded.outcomes), grouped), base.groups))
         groups.append(compared(variant.name, found.groups, base.groups))
         waiting[variant.name] = _waiting(found.weekly, base.weekly)
         fixed = {
@@ -217,8 +222,9 @@ def ask(
     _correct(rows)
     table = pl.DataFrame(rows, COLUMNS, orient="row")
     return Answer(
-        table, likeness, left_out, tuple(uneven), pl.concat(groups), waiting, skipped, trust, divided, parts, of_record
-    )
+        table, likeness, left_out, tuple(uneven), pl.concat(groups), waiting, skipped, trust, divided, parts, of_record,
+        measured.earlier,
+    )  # fmt: skip
 
 
 def _row(variant: Variant, measure: str, result: Run, found: "_Result", base: "_Result") -> tuple[dict[str, Any], bool]:
@@ -228,7 +234,7 @@ def _row(variant: Variant, measure: str, result: Run, found: "_Result", base: "_
     row = {
         "variant": variant.name, "scheduler": variant.scheduler, "estimates": variant.estimates_in_words,
         "arrivals": variant.arrivals, "run_times": variant.run_times, "measure": measure,
-        "jobs": result.outcomes.height, "value": found.statistics[measure].value,
+        "jobs": found.weekly.height, "value": found.statistics[measure].value,
         "base": base.statistics[measure].value, "difference": difference.value, "low": low, "high": high,
         "weeks": difference.blocks, "freedom": None if low is None else difference.freedom,
         "p": None if found is base else difference.p,
@@ -249,6 +255,29 @@ def _correct(rows: Sequence[Row]) -> None:
 
 
 @dataclass(frozen=True)
+class _Measured:
+    """The jobs that statistics describe, with their submissions in the log: all but the ``earlier`` ones."""
+
+    jobs: pl.DataFrame
+    earlier: int
+
+    @classmethod
+    def of(cls, workload: Workload) -> "_Measured":
+        """Return the jobs that were submitted since the record of a log begins."""
+        earlier = earlier_jobs(workload.jobs)
+        return cls(workload.jobs.select("job_id", "submit_time").sort("submit_time", "job_id").slice(earlier), earlier)
+
+    @property
+    def middle(self) -> Middle:
+        """The same for metrics."""
+        return Middle(f"{self.earlier} jobs") if self.earlier else WHOLE
+
+    def part_of(self, outcomes: pl.DataFrame) -> pl.DataFrame:
+        """Return the outcomes of these jobs."""
+        return outcomes.filter(pl.col("job_id").is_in(self.jobs["job_id"].implode())) if self.earlier else outcomes
+
+
+@dataclass(frozen=True)
 class _Result:
     """The statistics of a variant's run, and of the waits of each group of jobs."""
 
@@ -258,23 +287,23 @@ class _Result:
     saturated: float | None
 
     @classmethod
-    def of(cls, workload: Workload, variant: Variant, result: Run, grouped: pl.DataFrame) -> "_Result":
+    def of(cls, variant: Variant, result: Run, measured: _Measured, grouped: pl.DataFrame) -> "_Result":
         """Compute the statistics; each job belongs to the week of its submission in the log."""
         if result.outcomes.is_empty():
             raise SwflowError(f"whatif: {variant.name}: the run has no job; expected a log that records wait times")
-        recorded = workload.jobs.select("job_id", "submit_time")
-        weekly = result.outcomes.drop("submit_time").join(recorded, on="job_id", how="left", maintain_order="left")
+        outcomes = measured.part_of(result.outcomes).drop("submit_time")
+        weekly = outcomes.join(measured.jobs, on="job_id", how="left", maintain_order="left")
         weeks = by_weeks(weekly)
         statistics = {measure: statistic(weeks, measure) for measure in MEASURES}
         return cls(weekly, statistics, waits_of(weekly, grouped), result.metrics.get("saturated"))
 
 
-def _recorded(workload: Workload, base: Variant) -> Run | None:
+def _recorded(workload: Workload, base: Variant, middle: Middle) -> Run | None:
     """Return the recorded schedule of a log, or None if there is none, or if it is the base."""
     waits = workload.jobs["wait_time"] if "wait_time" in workload.jobs.columns else None
     if waits is None or waits.null_count() == len(waits) or base.options.get("order") == LOG:
         return None
-    return run(workload, Scheduler.of(LOG, {"order": LOG}))
+    return run(workload, Scheduler.of(LOG, {"order": LOG}), middle)
 
 
 def _likeness(
@@ -295,6 +324,8 @@ def _likeness(
         changed = applied(replace(whole, jobs=with_known_predecessors(jobs)[0]), base)
         simulated = kept_run(changed, Scheduler.of(base.scheduler, options)).outcomes
         recorded = run(changed, Scheduler.of(LOG, {"order": LOG})).outcomes
+    measured = _Measured.of(changed)
+    recorded, simulated = measured.part_of(recorded), measured.part_of(simulated)
     parts = parts_of(changed.jobs, changed.header.names, recorded, simulated)
     return fidelity(recorded, simulated, changed.machine.processors), parts
 
