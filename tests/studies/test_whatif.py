@@ -14,6 +14,7 @@ from swflow.files.query import query
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
 from swflow.log.imported import read_log
+from swflow.phrases import share_of
 from swflow.scheduling.named import read_scheduler
 from swflow.scheduling.scheduler import Scheduler
 from swflow.studies.answer import Question
@@ -72,18 +73,24 @@ def test_differences_equal_manual_results():
     ranking, others = tables(Question(SiteModel(workload()), chosen, answer))
     assert ranking.columns[1:3] == ["mean wait, min", "change"]
     assert [row[0] for row in ranking.rows] == [
-        "fcfs", "fcfs, processors +100%", "fcfs, processors +100%, run times × 2", "fcfs, run times × 2",
+        "recorded", "fcfs", "fcfs, processors +100%", "fcfs, processors +100%, run times × 2", "fcfs, run times × 2",
     ]  # fmt: skip
-    assert ranking.rows[1][1:5] == ["0.0", "−100 %", "−100 to −100 %", "better"]
+    assert ranking.rows[0][1:] == ["30.0", "", "", "", "", share_of(answer.recorded["utilization"])]
+    assert ranking.rows[2][1:5] == ["0.0", "−100 %", "−100 to −100 %", "better"]
     assert others.columns[1] == "95th-percentile wait, min"
+    assert others.rows[0] == ["recorded", *others.rows[1][1:]]
 
 
 def test_one_variant_is_a_table_of_now_and_then():
     chosen = variants({"fcfs": {}}, processors=["+100%"])
     (table,) = tables(Question(SiteModel(workload()), chosen, ask(workload(), chosen)))
+    assert table.columns == ["", "recorded", "now", "then", "change", "95 % interval", "verdict"]
+    assert table.rows[0] == ["mean wait, min", "30.0", "30.0", "0.0", "−100 %", "−100 to −100 %", "better"]
+    assert ["processors", "", "4", "8", "+100 %", "", ""] in table.rows
+    unknown = replace(workload(), jobs=workload().jobs.drop("wait_time"))
+    (table,) = tables(Question(SiteModel(unknown), chosen, ask(unknown, chosen)))
     assert table.columns == ["", "now", "then", "change", "95 % interval", "verdict"]
-    assert table.rows[0] == ["mean wait, min", "30.0", "0.0", "−100 %", "−100 to −100 %", "better"]
-    assert ["processors", "4", "8", "+100 %", "", ""] in table.rows
+    assert table.rows[-1] == ["processors", "4", "8", "+100 %", "", ""]
 
 
 def test_jobs_submitted_before_the_record_begins_are_not_measured():

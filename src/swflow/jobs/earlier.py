@@ -4,8 +4,8 @@ import polars as pl
 
 from swflow.values import DAY
 
-#: A job is an earlier one if no job ends until longer than this after its submission, seconds. At most this share of the
-#: jobs are: all jobs of a short log can be submitted before the first one ends.
+#: A job is an earlier one if no job ends until longer than this after its submission, seconds. At most this share of
+#: the jobs are: all jobs of a short log can be submitted before the first one ends.
 _LEAST, _LARGEST_SHARE = DAY, 0.1
 
 

@@ -1,5 +1,6 @@
 """The tables of an answer."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import polars as pl
@@ -46,21 +47,36 @@ def tables(question: Question) -> list[Table]:
 
 
 def now_and_then(question: Question, variant: Variant) -> Table:
-    """Return the measures of the base and of a variant, with the changes."""
+    """Return the measures of the record, if there is one, of the base and of a variant, with the changes."""
+    base, then, recorded = question.rows(question.base), question.rows(variant), _recorded(question)
+
+    def row_of(name: str, known: str | None, *values: str) -> list[str]:
+        return [name, *([known or ""] if recorded else []), *values]
+
     rows = []
-    base, then = question.rows(question.base), question.rows(variant)
     for measure, row in then.items():
-        unit = unit_of_measure(measure, row["base"], row["value"])
-        rows.append([_label(measure, unit), unit.number(row["base"]), unit.number(row["value"]), *_change(row, unit)])
+        known = recorded.get(measure)
+        unit = unit_of_measure(measure, known, row["base"], row["value"])
+        cells = (unit.number(row["base"]), unit.number(row["value"]), *_change(row, unit))
+        rows.append(row_of(_label(measure, unit), None if known is None else unit.number(known), *cells))
     main, was = then["mean_wait_time"], base["mean_wait_time"]
-    rows.append(["utilization", share_of(was["utilization"]), share_of(main["utilization"]), "", "", ""])
+    used = recorded.get("utilization")
+    shares = (share_of(was["utilization"]), share_of(main["utilization"]), "", "", "")
+    rows.append(row_of("utilization", None if used is None else share_of(used), *shares))
     before, after = ({"processors": row["processors"], **units_in(row)} for row in (was, main))
     for name in before | after:
         first, second = before.get(name, 0), after.get(name, 0)
         if name == "processors" or first != second:
             change = f"{100 * (second / first - 1):+.0f} %".replace("-", "−") if first and first != second else ""
-            rows.append([name, f"{first:,}", f"{second:,}", change, "", ""])
-    return Table(variant.name, ["", "now", "then", "change", "95 % interval", "verdict"], rows)
+            rows.append(row_of(name, None, f"{first:,}", f"{second:,}", change, "", ""))
+    columns = row_of("", RECORDED, "now", "then", "change", "95 % interval", "verdict")
+    return Table(variant.name, columns, rows)
+
+
+def _recorded(question: Question) -> dict[str, float | None]:
+    """Return the measures of the recorded schedule; empty if the log has none."""
+    found = dict(question.answer.recorded)
+    return found | ({} if question.recorded is None else {"mean_wait_time": question.recorded})
 
 
 def units_in(row: Row) -> dict[str, int]:
@@ -83,8 +99,10 @@ def _change(row: Row, unit: Unit) -> list[str]:
 
 def _ranking(question: Question) -> Table:
     rows = [(variant, question.row(variant)) for variant in [question.base, *question.ranked]]
-    unit = unit_of(*(row["value"] for _, row in rows))
-    found = [
+    recorded = _recorded(question)
+    unit = unit_of(*(row["value"] for _, row in rows), recorded.get("mean_wait_time"))
+    found = _of_record(recorded, unit)
+    found += [
         [
             variant.name, unit.number(row["value"]), *_change(row, unit), f"{row['processors']:,}",
             share_of(row["utilization"]),
@@ -95,14 +113,25 @@ def _ranking(question: Question) -> Table:
     return Table("Mean wait, the shortest first", columns, found)
 
 
+def _of_record(recorded: Mapping[str, float | None], unit: Unit) -> list[list[str]]:
+    """Return the row of a ranking with the recorded schedule, if there is one."""
+    wait, used = recorded.get("mean_wait_time"), recorded.get("utilization")
+    if wait is None:
+        return []
+    return [[RECORDED, unit.number(wait), "", "", "", "", "" if used is None else share_of(used)]]
+
+
 def _other_measures(question: Question) -> Table:
     every = [question.rows(variant) for variant in [question.base, *question.ranked]]
+    recorded = _recorded(question)
     units = {
-        measure: unit_of_measure(measure, *(rows[measure]["value"] for rows in every))
+        measure: unit_of_measure(measure, *(rows[measure]["value"] for rows in every), recorded.get(measure))
         for measure in LABELS
         if measure != "mean_wait_time"
     }
-    found = []
+    known = {measure: value for measure in units if (value := recorded.get(measure)) is not None}
+    found = [[RECORDED, *(unit.number(known[one]) if one in known else "" for one, unit in units.items())]]
+    found = found if known else []
     for rows in every:
         cells = []
         for measure, unit in units.items():
@@ -116,8 +145,7 @@ def _other_measures(question: Question) -> Table:
 
 def _of_base(question: Question) -> Table:
     """Return the measures of the recorded schedule and of the base."""
-    rows, recorded = question.rows(question.base), dict(question.answer.recorded)
-    recorded |= {} if question.recorded is None else {"mean_wait_time": question.recorded}
+    rows, recorded = question.rows(question.base), _recorded(question)
     lines = []
     for measure, row in rows.items():
         known = recorded.get(measure)

@@ -315,7 +315,7 @@ def options_in_words(options: Unchecked, defaults: Unchecked = _ALWAYS) -> str:
     parts += [f"resources {resources}"] if resources else []
     if accounts:
         users = {user for one in accounts.values() for user in one.get("users") or ()}
-        parts.append(f"{len(accounts):,} accounts with {len(users):,} users")
+        parts.append(f"{len(accounts):,} accounts{f' with {len(users):,} users' if users else ''}")
     parts += limits
     sizes = [f"{'+'.join(partitions_named(one))} {one['processors']:,}".strip() for one in clusters]
     if sizes:

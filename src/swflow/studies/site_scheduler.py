@@ -143,9 +143,9 @@ class SiteModel:
         >>> import polars as pl
         >>> from swflow.jobs.machine import Machine
         >>> tiny = Workload(pl.DataFrame({"job_id": [1]}), Machine.of(4), "tiny")
-        >>> site = SiteModel(tiny, options={"backfill": "easy", "resources": {"gpus": 8, "memory": 512}})
-        >>> site.dropped_by({"order": "sjf"})
-        ['backfilling', 'gpus', 'memory']
+        >>> options = {"backfill": "easy", "resources": {"gpus": 8}, "limits": {"user": {"jobs": 2}}}
+        >>> SiteModel(tiny, options=options).dropped_by({"order": "sjf"})
+        ['backfilling', 'gpus', 'limits']
         """
         if options.get("order") == LOG:
             return []
@@ -159,7 +159,10 @@ class SiteModel:
         for one in (*(options.get("clusters") or ()), *(options.get("nodes") or ())):
             own |= one.get("resources") or {}
         found += [name for name in self.resources if own.get(name) is None]
-        return found
+        parts = (options, *(options.get("clusters") or ()))
+        limited = {*(self.options.get("limits") or {})} - ({"partition"} if self.config is None else set())  # sizes
+        found += ["limits"] if limited and not any(one.get("limits") for one in parts) else []
+        return found + ["preemption"] * bool(self.options.get("preemption") and not options.get("preemption"))
 
     @property
     def resources(self) -> list[str]:
