@@ -119,10 +119,21 @@ def any_options(rng: random.Random) -> cases.Case:
             return cases._with_jobs(site, values)
 
 
+def with_limits(case: cases.Case, rng: random.Random) -> cases.Case:
+    """Return a case in which users have limits that leave room for each of their jobs, unless it has limits."""
+    if case.options["limits"] is None:
+        least = {"jobs": 1, "processors": max(case.table["processors"])}
+        least |= {"gpus": max(case.table["gpus"])} if "gpus" in case.table else {}
+        what = rng.choice(list(least))
+        case.options["limits"] = {"user": {what: rng.randint(least[what], 2 * least[what] + 2)}}
+    return case
+
+
 def any_queue(rng: random.Random) -> cases.Case:
-    """Draw a queue of any of the kinds above."""
+    """Draw a queue of any of the kinds above, some of them with limits."""
     kinds: list[Callable[[random.Random], cases.Case]] = [
         lambda rng: a_queue(rng, rng.choice([1, 3]), rng.random() < 0.5, rng.random() < 0.3, rng.random() < 0.3),
         lambda rng: with_preemption(rng, rng.random() < 0.25), with_wide_jobs, any_options,
     ]  # fmt: skip
-    return rng.choice(kinds)(rng)
+    case = rng.choice(kinds)(rng)
+    return with_limits(case, rng) if rng.random() < 0.3 else case
