@@ -273,7 +273,7 @@ def test_the_page_is_complete(accounting):
     for name in ("a.html", "b.html"):
         assert call("whatif", "sacct.txt", *options, "-o", name) == 0
     page = (accounting / "a.html").read_text()
-    for words in ("Under site, the simulated mean wait", "site-sjf", "95th-percentile wait, h",
+    for words in ("Under site, the simulated mean wait", "site-sjf", "p95 wait, h",
                   "<dt>95 % interval</dt>", "swflow", "order sjf, backfill easy", "Partition sizes"):  # fmt: skip
         assert words in page
     assert "<script" not in page and "http" not in page.replace("http-equiv", "")

@@ -21,7 +21,7 @@ TITLES: dict[str, str] = {
 }
 
 #: The name of each measure above a column or before a row.
-LABELS: dict[str, str] = TITLES | {"awrt": "AWRT"}
+LABELS: dict[str, str] = TITLES | {"p95_wait_time": "p95 wait", "awrt": "AWRT"}
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ DEFINITIONS: dict[str, str] = {
     "are simulated.",
     "mean wait": "The mean time from the moment at which a job may start (its submission, the time of --begin, or the "
     "end of the jobs on which it depends) to its start, over all jobs.",
-    "95th-percentile wait": "95 % of the jobs wait no longer than this.",
+    "p95 wait": "95 % of the jobs wait no longer than this.",
     "mean bounded slowdown": "The mean of (wait + run time) / run time, at least 1; shorter run times count as 10 s.",
     "AWRT": "Area-weighted response time: the mean time from eligibility to the end, each job weighted by its "
     "processors times its run time.",
