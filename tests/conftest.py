@@ -40,12 +40,19 @@ COMPILING = {
 }  # fmt: skip
 
 
+#: Files whose slow tests take a minute or longer, besides those of the workflow and of Slurm.
+LONGEST = {
+    "test_accounts.py", "test_fuzz.py", "test_kernels.py", "test_mangle.py", "test_numbered.py", "test_reasons.py",
+    "test_slurm.py", "test_waits.py",
+}  # fmt: skip
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     Mark the tests that do more in `.ci/run` than in `pytest`, and put the longest tests first.
 
-    The former compile kernels, draw more examples, read real logs, or are slow. With two processes and the longest
-    tests first, the last file leaves neither waiting for minutes.
+    The former compile kernels, draw more examples, read real logs, or are slow. With the longest files first, the last
+    one leaves no process waiting for minutes.
     """
     for item in items:
         marks = {"slow", "archive", "compiled"} & {mark.name for mark in item.iter_markers()}
@@ -54,7 +61,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("more")
         if "compiled" in marks and os.environ.get("SWFLOW_INTERPRET", "0") not in ("", "0"):
             item.add_marker(pytest.mark.skip(reason="it checks what is compiled"))
-    items.sort(key=lambda item: not {"cluster", "workflow"} & {mark.name for mark in item.iter_markers()})
+    items.sort(
+        key=lambda item: (
+            not {"cluster", "workflow"} & {mark.name for mark in item.iter_markers()},
+            item.path.name not in LONGEST,
+        )
+    )
 
 
 #: Folders and files whose cases by hand run as plain Python: a wrong index is an error, and nothing is compiled.
