@@ -45,10 +45,10 @@ class Site:
     A site and its policy.
 
     ``partitions`` maps to pools; jobs of a higher tier come first, and then those with more points, which are
-    ``weights`` times the factors age, size, QOS and partition. ``limits`` of a QOS are the units and the running jobs
-    of each user. ``preempts`` maps a QOS to those whose jobs it requeues; these wait for ``requeue`` seconds. With
-    ``within_plan``, a cycle requeues jobs only if no earlier job of the order is delayed. A start and an end take up to
-    ``latency`` seconds.
+    ``weights`` times the factors age, size, QOS and partition. ``limits`` of a QOS or partition are the units and the
+    running jobs of each user. ``preempts`` maps a QOS to those whose jobs it requeues; these wait for ``requeue``
+    seconds. With ``within_plan``, a cycle requeues jobs only if no earlier job of the order is delayed. A start and an
+    end take up to ``latency`` seconds.
     """
 
     pools: Mapping[str, Pool]
@@ -211,9 +211,10 @@ class Simulation:
     def _leave(self, job: Job) -> None:
         self._pool(job).stop(job.number)
         del self.started[job.number]
-        used = self.used[job.qos, job.user]
-        used[0] -= job.units
-        used[1] -= 1
+        for place in (job.qos, job.partition):
+            used = self.used[place, job.user]
+            used[0] -= job.units
+            used[1] -= 1
 
     def _pool(self, job: Job) -> Units:
         return self.pools[self.site.partitions[job.partition]]
@@ -225,16 +226,20 @@ class Simulation:
         release = start + min(job.run, job.limit) + (job.number * 5 % (latency + 1))
         self._pool(job).start(job.number, job.units, start + job.limit)
         self.started[job.number] = (job, start, release)
-        used = self.used.setdefault((job.qos, job.user), [0, 0])
-        used[0] += job.units
-        used[1] += 1
+        for place in (job.qos, job.partition):
+            used = self.used.setdefault((place, job.user), [0, 0])
+            used[0] += job.units
+            used[1] += 1
         del self.queue[job.number]
         heapq.heappush(self.events, (max(release, self.now + 1), 0, job.number))
         self.started[job.number] = (job, start, max(release, self.now + 1))
 
     def _is_limited(self, job: Job) -> bool:
-        limits, (units, jobs) = self.site.limits.get(job.qos, {}), self.used.get((job.qos, job.user), (0, 0))
-        return units + job.units > limits.get("units", 1 << 60) or jobs + 1 > limits.get("jobs", 1 << 60)
+        for place in (job.qos, job.partition):
+            limits, (units, jobs) = self.site.limits.get(place, {}), self.used.get((place, job.user), (0, 0))
+            if units + job.units > limits.get("units", 1 << 60) or jobs + 1 > limits.get("jobs", 1 << 60):
+                return True
+        return False
 
     def _points(self, job: Job) -> int:
         site, weights = self.site, self.site.weights
@@ -400,8 +405,9 @@ def check() -> None:
     assert _starts(slurm, *jobs) == [0, 100, 110, 120]
     assert _starts(_FOUR, *jobs) == [0, 100, 302, 2]
     # A limit of one job of a user: the others pass by.
-    one = replace(slurm, limits={"normal": {"jobs": 1}})
-    assert _starts(one, (0, 50, 50, 1), (1, 50, 50, 1), (2, 5, 5, 1), user={2: "bob"}) == [0, 50, 2]
+    for place in ("normal", "all"):  # its QOS, and its partition
+        one = replace(slurm, limits={place: {"jobs": 1}})
+        assert _starts(one, (0, 50, 50, 1), (1, 50, 50, 1), (2, 5, 5, 1), user={2: "bob"}) == [0, 50, 2]
     # Points: the larger job first, and a tier before all points.
     large = replace(slurm, weights={"size": 100})
     jobs = (0, 10, 10, 4), (1, 10, 10, 2), (2, 10, 10, 3)

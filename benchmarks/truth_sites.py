@@ -269,6 +269,9 @@ def preempting(count: int, weeks: float, seed: int) -> Case:
             "cpu +6, gpu +2 nodes", ("--nodes", "cpu=+6,gpu=+2"), both(on_pool("c", 6), on_pool("g", 8)),
         ),
         Question("gpu -1 node", ("--nodes", "gpu=-1"), on_pool("g", -4)),
+        Question(
+            "GPUs a user at most 16", ("--limit", "partition:gpu:user_gpus=16"), on_site(limits={"gpu": {"units": 16}}),
+        ),
         Question("no preemption", (
             "--scheduler", "site", "--scheduler", "site-calm: {preemption: null}",
         ), on_site(preempts={})),
