@@ -652,7 +652,9 @@ def _nodes(groups: Iterable[Mapping[str, Any]]) -> tuple[list[int], dict[int, se
 
 def _window_on(rng: random.Random, window: dict[str, Any], sizes: list[int]) -> dict[str, Any]:
     """Return a window in which nodes are unavailable; one without an end leaves the first one."""
-    until = window["until"] or (window["from"] + 9 if len(sizes) == 1 else None)
+    until = window["until"]
+    if until is None and len(sizes) == 1:
+        until = window["from"] + 9
     if until is not None and rng.random() < 0.3:  # the last nodes, or all
         return window | {"until": until, "processors": sum(sizes[rng.randint(0, len(sizes) - 1) :])}
     usable = range(1 + (until is None), len(sizes) + 1)

@@ -4,6 +4,7 @@ import json
 import math
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -175,6 +176,10 @@ def test_windows_without_an_end_and_beyond_the_machine(allocation: str, backfill
     assert simulate(narrow, for_ever)["start_time"].equals(simulate(narrow, long)["start_time"])
     with pytest.raises(SwflowError, match="jobs never start, the first with 4 processors"):
         simulate(tiny(), Scheduler(allocation=allocation, backfill=backfill, **window(0.0, None, 1)))
+    if backfill != "conservative" and allocation == "count":
+        both = Scheduler(backfill=backfill, limits={"user": {"jobs": 9}}, **window(0.0, None, 1))
+        with pytest.raises(SwflowError, match=r"limits, unavailable: [13] jobs never start"):
+            simulate(replace(tiny(), jobs=tiny().jobs.with_columns(user_id=pl.lit(1, pl.Int64))), both)
     with pytest.raises(SwflowError, match="9,999 processors are not 1 to 4"):
         simulate(tiny(), Scheduler(allocation=allocation, backfill=backfill, **window(0, 100000, 9999)))
 

@@ -1,5 +1,6 @@
 """The schedule of a problem, from the states of the machines after the last event."""
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -71,6 +72,8 @@ def _require_started(problem: Problem, done: np.ndarray) -> None:
     if not never.size:
         return
     first = f"{never.size:,} jobs never start, the first with {done['processors'][never[0]]:,} processors"
-    if any(machine.limits is not None for machine in problem.machines):
+    if not any(math.isinf(until) for machine in problem.machines for _, until, _ in machine.windows):
         raise SwflowError(f"limits: {first}; raise the limits, or leave these jobs out")
+    if any(queue.limits for queue in problem.policy.queues):
+        raise SwflowError(f"limits, unavailable: {first}; raise the limits, end the window, or take fewer processors")
     raise SwflowError(f"unavailable: {first}; end the window or take fewer processors")
