@@ -275,7 +275,7 @@ def _use(log: _Log) -> Iterator[Finding]:
         return
     used, share = area / (machine * total), beyond / total
     running = ran.filter((pl.col("start") <= moment) & (pl.col("start") + pl.col("run") > moment))
-    widest = running.sort("processors", descending=True).head(3)["job_id"].to_list()
+    widest = running.sort("processors", descending=True, maintain_order=True).head(3)["job_id"].to_list()
     text = (
         f"by the recorded times {peak:,} of {machine:,} processors were busy on {log.when(moment)}, by "
         f"{running.height:,} jobs (the widest: {', '.join(map(str, widest))}); beyond the machine for "

@@ -96,7 +96,7 @@ class Why:
         said = [f"On {self.workload.name}, jobs wait {unit.of(total['wait'])} on average {where}: {in_words(total)}."]
         sizes = self.by("size").filter(pl.col("jobs") >= MANY * self.table.height)
         if sizes.height > 1:
-            longest = sizes.sort("wait", descending=True).row(0, named=True)
+            longest = sizes.sort("wait", descending=True, maintain_order=True).row(0, named=True)
             unit = unit_of(longest["wait"])
             said.append(
                 f"Jobs of {_processors(longest['name'])} wait longest, {unit.of(longest['wait'])}: {in_words(longest)}."
