@@ -184,7 +184,7 @@ def _without_limits_of(options: dict[str, Any], names: Collection[str]) -> tuple
     def without(limits: Mapping[str, Any]) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for key, one in limits.items():
-            if isinstance(one, Mapping):  # of a kind or a name
+            if isinstance(one, Mapping):  # the limits of a kind or a name
                 found |= {key: left} if (left := without(one)) or not one else {}
             elif (quantity := key.removeprefix("user_")) in names:
                 removed.add(quantity)
