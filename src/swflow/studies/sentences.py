@@ -358,12 +358,27 @@ def _limits_in_words(limits: Mapping[str, Unchecked] | None) -> list[str]:
                 found += [
                     f"limits of {len(most):,} users in {kind} {name}"
                     if isinstance(most, Mapping)
-                    else f"at most {most:,} {what.replace('_', ' ')} in {kind} {name}"
+                    else f"at most {most:,} {_quantity_in_words(what)} in {kind} {name}"
                     for what, most in limit.items()
                 ]
             else:
-                found.append(f"at most {limit:,} {name.replace('_', ' ')} of each {kind}")
+                place = "in" if name.startswith("user_") else "of"
+                found.append(f"at most {limit:,} {_quantity_in_words(name)} {place} each {kind}")
     return found
+
+
+def _quantity_in_words(name: str) -> str:
+    """
+    Return a limited quantity as words.
+
+    Examples
+    --------
+    >>> _quantity_in_words("user_gpus"), _quantity_in_words("processor_minutes")
+    ('GPUs of each user', 'processor-minutes')
+    """
+    quantity = name.removeprefix("user_")
+    words = {"gpus": "GPUs", "memory": "MB of memory", "processor_minutes": "processor-minutes"}
+    return words.get(quantity, quantity) + " of each user" * (quantity != name)
 
 
 def _units_in_words(resources: Mapping[str, int | None] | None) -> str:
