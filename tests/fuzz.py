@@ -47,8 +47,8 @@ from swflow.scheduling.options import OPTIONS
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
 
-#: Time limits, in seconds, of a case and of the compilation of the kernels.
-CASE_LIMIT, START_LIMIT = 60.0, 1800.0
+#: Time limits, in seconds, of a case, which may compile a kernel on a busy machine, and of the kernels of most cases.
+CASE_LIMIT, START_LIMIT = 300.0, 1800.0
 
 EQUAL, REFUSED, FAILURE = "equal", "refused", "failure"
 
