@@ -464,7 +464,7 @@ class Folder:
         """Run Snakemake; return whether it succeeded, and what it printed."""
         child = self.start(*arguments)
         said = child.communicate()[0]
-        if FORCE in said:
+        if FORCE in said and "--unlock" not in arguments:
             (self.results / "settings.json").unlink()
             return self.run("--forceall", *arguments)
         return child.returncode == 0, said
