@@ -228,11 +228,13 @@ PREEMPTION: dict[str, Option] = {
 
 # -- limits
 
-#: The kinds of accounts that limits apply to; below, the limited quantities, and those of each user in a partition or
-#: QOS.
+#: The kinds of accounts that limits apply to.
 LIMITED = ("user", "group", "partition", "qos")
-#: The columns of the job table whose sums over running jobs can be limited, after the quantities of every job.
+
+#: The columns of the job table whose sums over running jobs can be limited.
 LIMITED_COLUMNS = ("gpus", "memory")
+
+#: The limited quantities, and those of each user in a partition or QOS.
 LIMITS = ("jobs", "processors", "processor_minutes", *LIMITED_COLUMNS)
 USER_LIMITS, WITH_USER_LIMITS = tuple(f"user_{name}" for name in LIMITS), ("partition", "qos")
 
