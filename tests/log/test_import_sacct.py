@@ -557,7 +557,7 @@ def test_a_key_is_drawn_once_and_hashes_differ_between_sites(tmp_path, monkeypat
         ("JobID    User\n-------- ----\n1        ada \n", [], "bad.txt:1: columns of fixed width"),
         ("1|ada|COMPLETED\n", [], "bad.txt:1: no header of sacct"),
         ("JobID|User|State\n1|ada|COMPLETED\n", [], "bad.txt:1: no column Submit, Start, End or Elapsed, AllocCPUS"),
-        (COLUMNS + "\n", [], "bad.txt: no record after the header"),
+        (COLUMNS + "\n", [], "bad.txt: the file contains no job; expected"),
         (
             COLUMNS + "\n" + line("1", State="PENDING") + "\n",
             [],

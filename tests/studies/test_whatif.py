@@ -453,7 +453,7 @@ def test_slurm_accounting_is_accepted_as_a_log(log, capfd, packed):
 def test_accounting_without_jobs_is_one_line(log, capfd):
     (log / "empty.txt").write_text(SACCT.splitlines()[0] + "\n")
     assert call("whatif", "empty.txt", "--scheduler", "easy") == 1
-    assert "empty.txt: no record after the header" in capfd.readouterr().err
+    assert "empty.txt: the file contains no job" in capfd.readouterr().err
     assert call("init", "cluster", "--log", "empty.txt") == 1
     assert not (log / "cluster").exists()
 

@@ -144,7 +144,7 @@ def _read_columns(text: bytes, path: str, columns: str | None, delimiter: str, t
     if table.is_empty():
         reasons = ", ".join(f"{count:,} {reason} (line {line})" for reason, (count, line) in tally.removed.items())
         left_out = f" ({reasons})" if reasons else ""
-        raise SwflowError(f"{path}: no record after the header{left_out}; expected a line for each job")
+        raise SwflowError(f"{path}: the file contains no job{left_out}; expected one line per job after the header")
     table = table.select("line", *(pl.col(name).alias(used) for used, name in wanted.items()))
     return table.with_columns(pl.col(pl.String).str.strip_chars())
 

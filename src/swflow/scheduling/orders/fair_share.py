@@ -153,7 +153,9 @@ class _Accounts:
         require_demands(self.jobs, names, self.names.log)
         needs = np.zeros((self.jobs.height, len(LIMITED_COLUMNS)), np.int64)
         columns = [LIMITED_COLUMNS.index(name) for name in names]
-        needs[:, columns] = demands_of(self.jobs, names, (), self.names.log)  # type: ignore[assignment]
+        units = demands_of(self.jobs, names, (), self.names.log)
+        assert units is not None
+        needs[:, columns] = units
         return needs
 
     def _numbered(self, kind: str) -> np.ndarray:
