@@ -1,10 +1,5 @@
-"""
-Run random cases without bounds checks; `python tests/fuzz.py --minutes 20` runs many.
+"""Run random cases, compiled ones without bounds checks; `python tests/fuzz.py --minutes 20` compiles many."""
 
-``SWFLOW_RANDOM_CASES`` is the number of cases of each kind.
-"""
-
-import os
 import random
 from functools import cache
 
@@ -12,6 +7,7 @@ import pytest
 
 import cases
 import fuzz
+from helpers.draws import CASES
 from swflow.compiled.kernel import Kernel
 from swflow.scheduling import initial_state
 from swflow.scheduling.engine import solve as textbook
@@ -21,7 +17,6 @@ from swflow.scheduling.options import CLUSTER_OPTIONS
 from swflow.scheduling.slurm import cycle_table, node_state
 from swflow.scheduling.slurm import solve as slurm
 
-CASES = int(os.environ.get("SWFLOW_RANDOM_CASES", "100"))
 FEW = range(CASES // 8)
 
 #: Sizes of tables that are full after a few jobs.
@@ -158,7 +153,10 @@ OFTEN: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("cases", [FEW, pytest.param(range(FEW.stop, 3 * CASES), marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", ["ordinary", "slurm", "table", "options", "log"])
-def test_random_cases_are_equal_or_errors(kind: str, cases: range):
+def test_random_cases_are_equal_or_errors(kind: str, cases: range, monkeypatch: pytest.MonkeyPatch):
+    """Interpret most ordinary cases, because compiling their many kernels takes nearly all of the time."""
+    if cases != FEW and kind == "ordinary":
+        monkeypatch.setenv("SWFLOW_INTERPRET", "1")
     verdicts = set()
     for number in cases:
         _, verdict, text = fuzz.run_case(1, number, [kind])

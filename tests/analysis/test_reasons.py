@@ -11,6 +11,7 @@ import pytest
 
 import naive_reasons as naive
 import naive_slurm
+from helpers.draws import CASES
 from swflow.analysis.reasons import wait_reasons
 from swflow.analysis.wait_parts import PARTS, REASONS
 from swflow.compiled.kernel import Kernel
@@ -292,7 +293,7 @@ def test_reasons_of_simulated_schedules(whole_seconds) -> None:
 
 @pytest.mark.slow
 def test_reasons_of_many_simulated_schedules(whole_seconds) -> None:
-    for seed in range(1000, 6000):
+    for seed in range(1000, 1000 + 20 * CASES):
         check(random.Random(seed))
 
 

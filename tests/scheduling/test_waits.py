@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import naive_reasons as naive
+from helpers.draws import CASES
 from swflow.scheduling.waits.divide import NO_LIMIT, Waiting, divide
 
 NAMES = ("limit", "room", "fragmentation", "drain", "order", "latency")
@@ -127,5 +128,5 @@ def test_divides_waits_as_the_twin(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 def test_divides_many_waits_as_the_twin() -> None:
-    for rng in cases(50_000, 1_000_000):
+    for rng in cases(200 * CASES, 1_000_000):
         check(rng)
