@@ -96,8 +96,8 @@ def test_jobs_from_before_the_record_are_no_gap():
     old = {"submit_time": 0.0, "wait_time": 40 * 86400 + 100}
     found = findings(old, *rows)
     assert "gaps" not in found
-    assert (found["earlier-jobs"].severity, found["earlier-jobs"].jobs) == ("note", 1)
-    assert "1 jobs were submitted up to 40.0 days before the others" in found["earlier-jobs"].message
+    assert (found["earlier-jobs"].severity, found["earlier-jobs"].jobs) == ("note", 2)
+    assert "2 jobs were submitted up to 40.0 days before the others" in found["earlier-jobs"].message
     found = findings(old | {"wait_time": 5}, *rows)  # its end is recorded
     assert "earlier-jobs" not in found and "40.0 days" in found["gaps"].message
 

@@ -11,12 +11,14 @@ import yaml
 from helpers.cli import call
 from swflow.errors import SwflowError
 from swflow.files.query import query
+from swflow.jobs.earlier import as_recorded_until_begin
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
 from swflow.log.imported import read_log
 from swflow.phrases import share_of
 from swflow.scheduling.named import read_scheduler
 from swflow.scheduling.scheduler import Scheduler
+from swflow.scheduling.simulate import simulate
 from swflow.studies.answer import Question
 from swflow.studies.answer_tables import tables
 from swflow.studies.caveats import caveats
@@ -94,10 +96,10 @@ def test_one_variant_is_a_table_of_now_and_then():
 
 
 def test_jobs_submitted_before_the_record_begins_are_not_measured():
-    """Of a log of 8 weeks, one job was submitted ten weeks earlier, and started when the others were submitted."""
+    """Of a log of 8 weeks, one job was submitted ten weeks earlier, and ended when the others were submitted."""
     log = workload(8)
     later = log.jobs.with_columns(job_id=pl.col("job_id") + 1, submit_time=pl.col("submit_time") + 10 * WEEK)
-    first = later.head(1).with_columns(job_id=pl.lit(1, pl.Int64), submit_time=0.0, wait_time=10 * WEEK)
+    first = later.head(1).with_columns(job_id=pl.lit(1, pl.Int64), submit_time=0.0, wait_time=10 * WEEK - 3600)
     whole = replace(log, jobs=pl.concat([first, later]))
     chosen = variants({"fcfs": {}}, processors=["+100%"])
     question, plain = Question(SiteModel(whole), chosen, ask(whole, chosen)), ask(log, chosen)
@@ -107,9 +109,33 @@ def test_jobs_submitted_before_the_record_begins_are_not_measured():
     assert answer.table.select(columns).equals(plain.table.select(columns))
     assert max(abs(answer.table["utilization"] - plain.table["utilization"])) < 1e-9
     assert answer.fidelity == plain.fidelity
-    assert any(text.startswith("1 jobs were submitted more than a day before") for text in caveats(question))
+    assert any(text.startswith("1 jobs were submitted before any recorded job ended") for text in caveats(question))
     grown = ask(whole, variants({"fcfs": {}}, arrivals=[2.0]))
     assert set(grown.table["jobs"]) == {16}
+
+
+def test_jobs_from_before_the_record_start_as_recorded_until_it_begins():
+    """
+    Three jobs are older than the record: one ran on the whole machine when it began, and two waited for its end.
+
+    On an empty machine, each of them would start when it is submitted, and no later job would wait.
+    """
+    day = 86400.0
+    rows = [(1, 0.0, 47 * day, 50.5 * day, 8)]
+    rows += [(2, 20 * day, 50.5 * day, 50.5 * day + 300, 8), (3, 49 * day, 50.5 * day + 300, 50.5 * day + 600, 8)]
+    submitted = [(job, 50 * day + (job - 4) * 7200.0) for job in range(4, 1000)]
+    starts = [(job, at, max(at, 50.5 * day + 600)) for job, at in submitted]
+    rows += [(job, at, start, start + 60, 1) for job, at, start in starts]
+    jobs = pl.DataFrame(rows, schema=["job_id", "submit_time", "start", "end", "processors"], orient="row").with_columns(
+        wait_time=pl.col("start") - pl.col("submit_time"), run_time=pl.col("end") - pl.col("start"),
+        estimate=pl.col("end") - pl.col("start"), requested_time=pl.col("end") - pl.col("start"),
+    )  # fmt: skip
+    log = Workload(jobs.drop("start", "end"), Machine.of(8), "log")
+    answer = ask(log, variants({"fcfs": {}}, processors=["+100%"]))
+    assert answer.earlier == 9  # also those that were submitted in the 12 h before the first end
+    held = replace(log, jobs=as_recorded_until_begin(log.jobs))
+    assert simulate(held, Scheduler()).sort("job_id")["start_time"].to_list() == jobs["start"].to_list()
+    assert simulate(log, Scheduler()).sort("job_id")["wait_time"].sum() == 0
 
 
 def test_rare_waits_and_the_weeks_that_change_are_stated():

@@ -4,33 +4,71 @@ import polars as pl
 
 from swflow.values import DAY
 
-#: A job is an earlier one if no job ends until longer than this after its submission, seconds. At most this share of
-#: the jobs are: all jobs of a short log can be submitted before the first one ends.
-_LEAST, _LARGEST_SHARE = DAY, 0.1
+#: The record of a log begins long after its first submission if no job ends until longer than this after it, seconds.
+_LEAST = DAY
+
+#: At most this share of the jobs are earlier ones: all jobs of a short log can be submitted before the first one ends.
+_LARGEST_SHARE = 0.1
 
 
 def earlier_jobs(jobs: pl.DataFrame) -> int:
     """
-    Return how many jobs were submitted before the record begins: more than a day before the first recorded end.
+    Return how many jobs were submitted before the record begins, with the first recorded end.
 
-    Such a job was still queued or running when the period of ``sacct -S`` began. It can be weeks older, while the jobs
-    that were submitted with it have ended, and are not in the record.
+    There are such jobs if one of them was submitted more than a day before: it was still queued or running when the
+    period of ``sacct -S`` began. It can be weeks older, while the jobs that were submitted with it have ended, and are
+    not in the record.
 
     Examples
     --------
     >>> submit = [0.0, *(40 * DAY + hour * 3600.0 for hour in range(20))]
     >>> jobs = pl.DataFrame({"submit_time": submit, "wait_time": [40.5 * DAY] + [60.0] * 20, "run_time": [900.0] * 21})
     >>> earlier_jobs(jobs), earlier_jobs(jobs.tail(20))
-    (1, 0)
+    (2, 0)
     """
+    begin = _begin(jobs)
+    if begin is None:
+        return 0
+    counts = [int((jobs["submit_time"] < time).sum()) for time in (begin - _LEAST, begin)]
+    few = [count for count in counts if count <= _LARGEST_SHARE * jobs.height]
+    return few[-1] if counts[0] else 0
+
+
+def as_recorded_until_begin(jobs: pl.DataFrame) -> pl.DataFrame:
+    """
+    Return jobs of which the earlier ones do what they did until the record begins.
+
+    On a machine without the jobs that ended before, they would start as soon as they are submitted. Therefore each is
+    eligible (``eligible_after``) when it started, if that was before the record begins, and otherwise when it begins.
+
+    Examples
+    --------
+    >>> submit = [0.0, *(40 * DAY + hour * 3600.0 for hour in range(20))]
+    >>> jobs = pl.DataFrame({"submit_time": submit, "wait_time": [40.5 * DAY] + [60.0] * 20, "run_time": [900.0] * 21})
+    >>> as_recorded_until_begin(jobs)["eligible_after"].head(3).to_list()  # 40 days and 960 s, and a minute
+    [3456960.0, 60.0, None]
+    """
+    earlier, begin = earlier_jobs(jobs), _begin(jobs)
+    if not earlier:
+        return jobs
+    submitted = pl.col("submit_time")
+    is_earlier = submitted.rank("ordinal") <= earlier
+    started = submitted + pl.col("wait_time").fill_null(float("inf"))
+    held = pl.min_horizontal(started, pl.lit(begin)) - submitted
+    kept = pl.col("eligible_after") if "eligible_after" in jobs.columns else pl.lit(None, dtype=pl.Float64)
+    changed = {"eligible_after": pl.when(is_earlier).then(pl.max_horizontal(held, kept)).otherwise(kept)}
+    if "depends_on" in jobs.columns:
+        ran = is_earlier & (started < begin)
+        changed["depends_on"] = pl.when(~ran).then(pl.col("depends_on"))
+    return jobs.with_columns(**changed)
+
+
+def _begin(jobs: pl.DataFrame) -> float | None:
+    """Return the first recorded end of a job in the queue or on the machine, seconds; None if none is recorded."""
     lengths = [name for name in ("wait_time", "run_time", "cancelled_after") if name in jobs.columns]
     if "wait_time" not in lengths or jobs.is_empty():
-        return 0
+        return None
     submitted = pl.col("submit_time")
     ends = [submitted + pl.col("wait_time") + pl.col("run_time")]
     ends += [submitted + pl.col("cancelled_after")] if "cancelled_after" in lengths else []
-    begin = jobs.select(pl.min_horizontal(*ends).min()).item()
-    if begin is None:
-        return 0
-    earlier = int((jobs["submit_time"] < begin - _LEAST).sum())
-    return earlier if earlier <= _LARGEST_SHARE * jobs.height else 0
+    return jobs.select(pl.min_horizontal(*ends).min()).item()

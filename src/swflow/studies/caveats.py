@@ -223,8 +223,8 @@ def earlier_in_words(question: Question) -> list[str]:
     if not earlier:
         return []
     return [
-        f"{earlier:,} jobs were submitted more than a day before any recorded job ended: they waited or ran when the "
-        "record began. They are simulated, but waits, weeks and utilization are those of the other jobs."
+        f"{earlier:,} jobs were submitted before any recorded job ended: they waited or ran when the record began, and "
+        "start as recorded until then. Waits, weeks and utilization are those of the other jobs."
     ]
 
 

@@ -13,7 +13,7 @@ from swflow.analysis.multiple_testing import corrected, holm
 from swflow.analysis.resampling import Resampled, by_weeks, statistic
 from swflow.analysis.verdicts import without_saturated_winner
 from swflow.errors import SwflowError, UnsupportedError
-from swflow.jobs.earlier import earlier_jobs
+from swflow.jobs.earlier import as_recorded_until_begin, earlier_jobs
 from swflow.jobs.eligibility import require_supported
 from swflow.jobs.table import Workload, sort_jobs
 from swflow.scheduling.orders.names import Names
@@ -102,7 +102,7 @@ class Answer:
     simulated, with the reason. ``reasons`` has the mean of each part of the wait by variant, if it was asked for.
     ``parts`` has the recorded and simulated mean waits of partitions and QOS under the base, and ``recorded`` the
     metrics of the recorded schedule, if it is not the base. ``earlier`` jobs were submitted before the record begins;
-    they are simulated, but not measured.
+    they do what they did until then, and are not measured.
     """
 
     table: pl.DataFrame
@@ -172,6 +172,7 @@ def ask(
     whose scheduler does not support the workload is skipped.
     """
     chosen, skipped = supported(workload, chosen)
+    workload = replace(workload, jobs=as_recorded_until_begin(workload.jobs))
     settings = [hardware_of(variant, workload) for variant in chosen]
     names = Names(workload)
     for options, _ in settings:
@@ -199,7 +200,8 @@ def ask(
         simulated = kept_run if base is None else run
         result = simulated(changed, scheduler, measured.middle)
         if reasons:
-            divided[variant.name] = why(changed, scheduler, variant.name, outcomes=result.outcomes).total
+            found_why = why(changed, scheduler, variant.name, outcomes=result.outcomes)
+            divided[variant.name] = found_why.total_of(measured.jobs["job_id"])
         found = _Result.of(variant, result, measured, grouped)
         if base is None:
             base = found

@@ -65,6 +65,10 @@ class Why:
         """The mean wait and the mean of each reason over all jobs, seconds."""
         return _means(self.table).row(0, named=True) if self.table.height else {}
 
+    def total_of(self, jobs: pl.Series) -> dict[str, float]:
+        """Return the mean wait and the mean of each reason over some jobs, given by their ids, seconds."""
+        return _means(self.table.filter(pl.col("job_id").is_in(jobs.implode()))).row(0, named=True)
+
     def by(self, kind: str) -> pl.DataFrame:
         """
         Return the mean wait and the mean of each reason (s) of the groups of a kind of `GROUPS`.
