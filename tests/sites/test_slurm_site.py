@@ -174,6 +174,49 @@ def test_limits_of_gpus_and_memory_are_read(folder):
     Scheduler.of("site", site.options)
 
 
+@pytest.mark.parametrize(
+    ("gres", "limit", "gpus", "left"),
+    [("gpu:A100:2", "gres/gpu:a100=1", 1, []), ("gpu:a100:2(S:0-1)", "gres/gpu:a100=3,gres/gpu=2", 2, []),
+     ("gpu:a100:2", "gres/gpu:h100=1", None, []), ("gpu:a100:2,gpu:h100:1", "gres/gpu:a100=1", None, ["a100=1"]),
+     ("gpu:2", "gres/gpu:a100=1", None, ["a100=1"])],
+)  # fmt: skip
+def test_the_limit_of_the_only_type_of_gpus_is_one_of_all_gpus(folder, gres: str, limit: str, gpus, left: list[str]):
+    nodes = f"NodeName=n[1-4] CPUs=4 Gres={gres}\nPartitionName=all Nodes=ALL\n"
+    (folder / "slurm.conf").write_text(f"AccountingStorageEnforce=limits\n{nodes}")
+    (folder / "qos.txt").write_text(f"Name|Priority|MaxTRESPU\nlong|0|{limit}\n")
+    site = read_site(folder / "slurm.conf", qos=folder / "qos.txt")
+    assert site.options.get("limits", {}) == ({} if gpus is None else {"qos": {"long": {"user_gpus": gpus}}})
+    assert [text.removeprefix("QOS long: maxtrespu gres/gpu:") for text in site.limits] == left
+
+
+def test_rows_of_a_user_in_partitions_limit_no_other_partition(folder):
+    nodes = "NodeName=n[1-4] CPUs=4\nPartitionName=all Nodes=ALL\n"
+    (folder / "slurm.conf").write_text(f"AccountingStorageEnforce=limits\n{nodes}")
+    lines = ["Account|User|Partition|Share|GrpTRES|MaxJobs", "bio|ada||1|cpu=4|", "bio|ada|all|1|cpu=2|3", "bio|bob||1|cpu=3|"]
+    (folder / "assoc.txt").write_text("\n".join(lines) + "\n")
+    site = read_site(folder / "slurm.conf", associations=folder / "assoc.txt")
+    assert site.options["limits"] == {"user": {"ada": {"processors": 4}, "bob": {"processors": 3}}}
+    assert list(site.limits) == ["account bio ada in partition all: maxjobs 3, grptres cpu=2"]
+    (folder / "assoc.txt").write_text("\n".join(lines).replace("|all|", "||") + "\n")
+    with pytest.raises(SwflowError, match=r"assoc.txt:3: a second row of user ada in account bio, .*Partition"):
+        read_site(folder / "slurm.conf", associations=folder / "assoc.txt")
+    (folder / "assoc.txt").write_text("\n".join([*lines[:2], lines[1]]) + "\n")
+    assert read_site(folder / "slurm.conf", associations=folder / "assoc.txt").options["limits"]
+
+
+def test_limits_that_slurm_does_not_enforce_are_said_to_be_ignored(folder):
+    (folder / "slurm.conf").write_text("NodeName=n[1-4] CPUs=4\nPartitionName=all Nodes=ALL\n")
+    site = read_site(folder / "slurm.conf", qos=folder / "qos.txt", associations=folder / "assoc.txt")
+    assert "limits" not in site.options
+    assert any(text.startswith("limits of QOS and accounts are not simulated: Account") for text in site.ignored)
+    treated = {note.name: note.treatment for note in site.notes}
+    assert treated["QOS.GrpTRES"].simulated == treated["Assoc.MaxJobs"].simulated == "no"
+    (folder / "qos.txt").write_text("Name|Priority|GrpTRES\nlong|0|cpu=-6\n")
+    (folder / "slurm.conf").write_text("AccountingStorageEnforce=safe\nNodeName=n CPUs=4\nPartitionName=all Nodes=n\n")
+    with pytest.raises(SwflowError, match=r"qos.txt:2: grptres 'cpu=-6'; expected 0 or more, or -1"):
+        read_site(folder / "slurm.conf", qos=folder / "qos.txt")
+
+
 def test_the_multifactor_priority_becomes_the_order(folder):
     options = read_site(folder / "slurm.conf", qos=folder / "qos.txt", associations=folder / "assoc.txt").options
     assert (options["order"], options["backfill"]) == ("slurm-multifactor", "slurm")

@@ -25,7 +25,7 @@ MEMBERS = Limit(10_000_000, "nodes in partitions")
 @dataclass(frozen=True)
 class Node:
     """
-    Nodes of one line: their names, CPUs and memory (MB) of each, GPUs and weight of each, and features.
+    Nodes of one line: their names, CPUs, memory (MB), generic resources and weight of each, and features.
 
     ``memory`` is 0 if no size is stated; ``is_sized`` says whether the CPUs are stated. ``away`` is the state of nodes
     that run no jobs, and empty for the others.
@@ -34,11 +34,29 @@ class Node:
     names: tuple[str, ...]
     cpus: int
     memory: int
-    gpus: int
+    gres: str
     weight: int
     features: frozenset[str]
     is_sized: bool
     away: str
+
+    @property
+    def gpus(self) -> int:
+        """The number of GPUs."""
+        return _gpus(self.gres)
+
+    @property
+    def gpu_types(self) -> set[str]:
+        """
+        The types of the GPUs in lower case; empty text for GPUs without a type.
+
+        Examples
+        --------
+        >>> node = Node(("n1",), 64, 0, "gpu:A100:4(S:0-1),gpu:2,shard:8", 1, frozenset(), True, "")
+        >>> node.gpus, sorted(node.gpu_types)
+        (6, ['', 'a100'])
+        """
+        return {name or "" for name in re.findall(r"(?:^|,)gpu(?::([^:,(=]*[^0-9:,(=][^:,(=]*))?", self.gres.lower())}
 
 
 @dataclass(frozen=True)
@@ -177,7 +195,7 @@ class _Content:
                     known,
                     cpus=known.cpus if known.is_sized else one.node.cpus,
                     memory=known.memory or one.node.memory,
-                    gpus=known.gpus or one.node.gpus,
+                    gres=known.gres or one.node.gres,
                     is_sized=True,
                 )
         HOSTS.require(len(self.nodes), "scontrol show node")
@@ -365,7 +383,7 @@ def _node(content: Mapping[str, Value]) -> Node:
     features = [content[option].text for option in ("feature", "features") if option in content]
     return Node(
         tuple(expand_hosts(name.text, name.place)), cpus, number("realmemory", 0),
-        _gpus(content["gres"].text) if "gres" in content else 0,
+        content["gres"].text if "gres" in content else "",
         number("weight", 1),
         frozenset(one.strip() for text in features for one in re.split(r"[,&|]", text) if one.strip()),
         not sizes.isdisjoint(content),

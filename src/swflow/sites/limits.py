@@ -1,9 +1,11 @@
 """Limits and shares of users, accounts and QOS, from what sacctmgr and sshare print."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from swflow.errors import SwflowError
 from swflow.sites.conf import SlurmPartition
 from swflow.sites.tables import Row
 
@@ -13,6 +15,35 @@ def limits_of(partitions: Iterable[SlurmPartition], levels: Sequence[Row], membe
     qos = without_empty({row.text("name"): _qos_limits(row) for row in levels})
     of_partitions = {one.name: dict(qos[one.text("QOS")]) for one in partitions if one.text("QOS") in qos}
     return without_empty(_association_limits(members) | {"qos": qos, "partition": of_partitions})
+
+
+def with_known_gpus(rows: Sequence[Row], types: Collection[str]) -> list[Row]:
+    """
+    Return rows whose limits of GPUs of the only type of the site are limits of all GPUs.
+
+    Limits of a type that no node has are left out, because no job can reach them. ``types`` are in lower case, and
+    empty for GPUs without a type, which could be of any.
+    """
+    if "" in types:
+        return list(rows)
+    return [replace(row, texts={**row.texts, **_of_known_gpus(row, types)}) for row in rows]
+
+
+def _of_known_gpus(row: Row, types: Collection[str]) -> dict[str, str]:
+    """Return the columns of limits that mention types of GPUs, without types that are unknown or the only one."""
+    found = {}
+    for column in ("grptres", "maxtrespu"):
+        most = row.tres(column)
+        typed = {name: name.lower().removeprefix("gres/gpu:") for name in most if name.lower().startswith("gres/gpu:")}
+        if not typed:
+            continue
+        kept = {name: limit for name, limit in most.items() if typed.get(name, "") in types or name not in typed}
+        if len(types) == 1:
+            gpus = [kept.pop(name) for name in typed if name in kept]
+            gpus += [kept["gres/gpu"]] if "gres/gpu" in kept else []
+            kept |= {"gres/gpu": min(gpus)} if gpus else {}
+        found[column] = ",".join(f"{name}={limit}" for name, limit in kept.items())
+    return found
 
 
 def run_minutes(row: Row) -> int | None:
@@ -63,11 +94,13 @@ def _association_limits(members: Sequence[Row]) -> dict[str, dict[str, Any]]:
     """
     Return the limits of users and accounts: running jobs, CPUs, GPUs, memory and CPU-minutes; 0 allows no job.
 
-    The limit of a user of several accounts holds in its account.
+    The limit of a user of several accounts holds in its account. Those of a user in a partition are left out. Raise
+    `SwflowError` if two rows limit a user in an account differently.
     """
-    several = {
-        user for user, count in Counter(row.text("user") for row in members if row.text("user")).items() if count > 1
-    }
+    members = [row for row in members if not row.text("partition")]
+    pairs = {(row.text("account").strip(), row.text("user")) for row in members if row.text("user")}
+    several = {user for user, count in Counter(user for _, user in pairs).items() if count > 1}
+    seen: dict[tuple[str, str], dict[str, int]] = {}
     users: dict[str, dict[str, int]] = {}
     groups: dict[str, dict[str, Any]] = {}
     for row in members:
@@ -80,6 +113,11 @@ def _association_limits(members: Sequence[Row]) -> dict[str, dict[str, Any]]:
             "jobs": min(stated) if stated else None, **_of_resources(row, "grptres"),
             "processor_minutes": run_minutes(row),
         })  # fmt: skip
+        if user and seen.setdefault((account, user), own) != own:
+            raise SwflowError(
+                f"{row.place}: a second row of user {user} in account {account}, with other limits; expected one row, "
+                "or a column that tells them apart (sacctmgr show assoc -P format=Cluster,Partition,…)"
+            )
         if own and user in several:
             groups.setdefault(account, {}).setdefault("users", {})[user] = own
         elif own and user:
@@ -93,6 +131,12 @@ def _association_limits(members: Sequence[Row]) -> dict[str, dict[str, Any]]:
 _RESOURCES = {"grptres": _SIMULATED.values(), "maxtrespu": _SIMULATED.values(), "grptresrunmins": ("cpu",)}
 _OF_ACCOUNTS = ("maxtrespa", "maxjobspa")
 
+#: The columns of limits of running jobs of an association.
+_OF_MEMBERS = ("maxjobs", "grpjobs", "grptres", "grptresrunmins")
+
+#: All columns of limits of running jobs.
+COLUMNS = frozenset({*_RESOURCES, *_OF_ACCOUNTS, *_OF_MEMBERS, "maxjobspu"})
+
 
 def not_simulated(levels: Sequence[Row], members: Sequence[Row]) -> list[str]:
     """Return the limits that can make running jobs wait and are not simulated, such as ``QOS long: MaxTRESPU …``."""
@@ -100,6 +144,10 @@ def not_simulated(levels: Sequence[Row], members: Sequence[Row]) -> list[str]:
     for kind, rows in (("QOS", levels), ("account", members)):
         for row in rows:
             name = " ".join(filter(None, (row.text("name") or row.text("account").strip(), row.text("user"))))
+            if partition := row.text("partition"):
+                limits = [f"{column} {row.text(column)}" for column in _OF_MEMBERS if row.text(column)]
+                found += [f"{kind} {name} in partition {partition}: {', '.join(limits)}"] if limits else []
+                continue
             for column, simulated in _RESOURCES.items():
                 known = (*simulated, "billing")
                 others = [f"{what}={most}" for what, most in row.tres(column).items() if what not in known]

@@ -18,7 +18,15 @@ from swflow.log.site import SITE
 from swflow.scheduling.nested_options import SCHEDULER_PARAMETERS
 from swflow.sites.conf import Node, SlurmConf, SlurmPartition, counted, read_slurm_conf
 from swflow.sites.defaults import with_defaults
-from swflow.sites.limits import accounts_of, limits_of, not_simulated, run_minutes, without_empty
+from swflow.sites.limits import (
+    COLUMNS,
+    accounts_of,
+    limits_of,
+    not_simulated,
+    run_minutes,
+    with_known_gpus,
+    without_empty,
+)
 from swflow.sites.lines import Value
 from swflow.sites.tables import Row, read_table
 from swflow.sites.windows import read_events, read_windows, unavailable
@@ -109,7 +117,9 @@ def read_site(
     members = _of_cluster(members, slurm.text("ClusterName"))
     used = [] if usage is None else read_table(usage, "sshare -a -l -P", ["account", "user", "rawusage"])
     serving = _serving(slurm)
-    limiting = (levels, members) if _enforces_limits(slurm) else ([], [])
+    gpu_types = {name for node in serving for name in slurm.nodes[node].gpu_types}
+    is_enforced = _enforces_limits(slurm)
+    limiting = tuple(with_known_gpus(rows, gpu_types) if is_enforced else [] for rows in (levels, members))
     has_minutes = any(run_minutes(row) for rows in limiting for row in rows)
     options: dict[str, Any] = _order(slurm, levels, has_minutes) | _backfill(slurm)
     options |= {"nodes": _node_groups(slurm, serving), "preemption": _preemption(slurm, levels)}
@@ -123,8 +133,8 @@ def read_site(
     options["accounts"] = accounts_of(members, used, has_shares) if has_accounts else {}
     notes = [
         *_conf_notes(slurm, levels),
-        *_row_notes("QOS", levels),
-        *_row_notes("Assoc", members),
+        *_row_notes("QOS", levels, is_enforced),
+        *_row_notes("Assoc", members, is_enforced),
         *(_window_note(*one) for one in windows),
     ]
     if used and not has_shares:
@@ -132,6 +142,8 @@ def read_site(
         notes.append(Note("Usage.RawUsage", used[0].text("rawusage"), str(used[0].place), unused))
     processors = sum(slurm.nodes[name].cpus for name in serving)
     ignored = [*slurm.ignored, *_memory_in_words(slurm, serving)]
+    if not is_enforced and any(row.text(column) for row in (*levels, *members) for column in COLUMNS):
+        ignored.append(f"limits of QOS and accounts are not simulated: {_NOT_ENFORCED}")
     cluster = slurm.text("ClusterName")
     limits = not_simulated(*limiting)
     return SlurmSite(processors, len(serving), without_empty(options), notes, cluster, ignored, limits)
@@ -370,7 +382,11 @@ def _treatment(name: str, known: Mapping[str, Treatment | None]) -> Treatment | 
     return Treatment("no", "unknown to swflow; not simulated")
 
 
-def _row_notes(kind: str, rows: Sequence[Row]) -> list[Note]:
+#: Why a limit of sacctmgr makes no job wait.
+_NOT_ENFORCED = "AccountingStorageEnforce has neither limits, safe nor all, so Slurm enforces none"
+
+
+def _row_notes(kind: str, rows: Sequence[Row], is_enforced: bool) -> list[Note]:
     """Return a note on each column of a table that a row uses, with the first such row."""
     known = _by_lower_name()
     skipped = {"name", "cluster", "account", "user", "parname", "id", "lft", "rgt", "partition", "description"}
@@ -381,6 +397,8 @@ def _row_notes(kind: str, rows: Sequence[Row]) -> list[Note]:
                 first.setdefault(column, row)
     spelled = {name.lower(): name for name in treatments()}
     names = {column: spelled.get(f"{kind}.{column}".lower(), f"{kind}.{column}") for column in first}
+    if not is_enforced:
+        known |= {names[column].lower(): Treatment("no", _NOT_ENFORCED) for column in COLUMNS & names.keys()}
     return [_note(Value(names[column], row.text(column), row.place), known) for column, row in first.items()]
 
 

@@ -18,6 +18,7 @@ _NO_VALUE = re.compile(NO_VALUE_TEXTS)
 _NAMES = {
     "parentname": "parname", "maxtresperuser": "maxtrespu", "maxjobsperuser": "maxjobspu",
     "maxtresperaccount": "maxtrespa", "maxjobsperaccount": "maxjobspa",
+    "maxtresperjob": "maxtres",
 }  # fmt: skip
 _OF_CPUS = {
     "grpcpus": "grptres",
@@ -58,7 +59,9 @@ class Row:
                     f"{self.place}: {column} {shown(item)}; expected resources such as cpu=128,gres/gpu=4"
                 )
             amount = finite(pair[2], f"{self.place}: {column}") * units[pair[3]]
-            if amount >= 0:  # -1 removes a limit
+            if amount < 0 and pair[2] != "-1":
+                raise SwflowError(f"{self.place}: {column} {shown(item)}; expected 0 or more, or -1 for no limit")
+            if amount >= 0:
                 found[pair[1]] = whole_number(math.floor(amount), f"{self.place}: {column}")
         return found
 

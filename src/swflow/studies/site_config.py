@@ -90,8 +90,14 @@ class SiteConfig:
         return options, remarks
 
     def _without_absent(self, options: dict[str, Any], names: Names) -> dict[str, Any]:
-        """Return options without limits of names that have no jobs, unless several names of a kind have none at all."""
+        """
+        Return options without limits of names that have no jobs, unless several names of a kind have none at all.
+
+        Limits of accounts stay, because the accounts of a site have no effect without any.
+        """
         named, absent = named_in(self.options), names.without_jobs(self.options)
+        if options.get("accounts"):
+            absent.pop("group", None)
         limits = {
             kind: {
                 name: limit

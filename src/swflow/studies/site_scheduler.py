@@ -205,7 +205,7 @@ def merged(options: Unchecked, changes: Unchecked) -> dict[str, Any]:
     """
     Return options with changes: mappings are merged at every depth, and other values replaced; None removes one.
 
-    Options that a changed order does not use are left out. On nodes, backfill ``none`` makes no backfill cycles.
+    Options that nothing uses then are left out. On nodes, backfill ``none`` makes no backfill cycles.
 
     Examples
     --------
@@ -218,14 +218,14 @@ def merged(options: Unchecked, changes: Unchecked) -> dict[str, Any]:
     if options.get("nodes") and changes.get("backfill") == "none":
         changes = {**changes, "backfill": "slurm", "scheduler_parameters": {"bf_interval": -1}}
     found = _deeply(options, changes)
-    if changes.get("order", MULTIFACTOR) == MULTIFACTOR:
-        return found
-    if "priority" not in changes:
-        found.pop("priority", None)
-    used = mentioned(found["order"])
-    if "half_life" not in changes and not used & OF_USAGE:
-        found.pop("half_life", None)
-    if "accounts" not in changes and found.get("accounts") and not used & {*OF_TREE, "association_usage"}:
+    used = mentioned(found.get("order") or "fcfs") & {*OF_TREE, *OF_USAGE}
+    uses_accounts = bool(used & {*OF_TREE, "association_usage"})
+    if found.get("order") == MULTIFACTOR:
+        uses_accounts = _uses_accounts(found)
+    else:
+        unused = {"priority"} | ({"half_life"} if not used else set())
+        found = {name: value for name, value in found.items() if name in changes or name not in unused}
+    if "accounts" not in changes and found.get("accounts") and not uses_accounts:
         above = {name: {"parent": one["parent"]} if "parent" in one else {} for name, one in found["accounts"].items()}
         found["accounts"] = above
         if "group" not in (found.get("limits") or {}):

@@ -258,16 +258,19 @@ def _correct(rows: Sequence[Row]) -> None:
 
 @dataclass(frozen=True)
 class _Measured:
-    """The jobs that statistics describe, with their submissions in the log: all but the ``earlier`` ones."""
+    """The jobs that statistics describe, with their submissions: all but the ``earlier`` ones."""
 
     jobs: pl.DataFrame
     earlier: int
 
     @classmethod
     def of(cls, workload: Workload) -> "_Measured":
-        """Return the jobs that were submitted since the record of a log begins."""
+        """Return the jobs that were submitted since the record of a log begins, with which the first week begins."""
         earlier = earlier_jobs(workload.jobs)
-        return cls(workload.jobs.select("job_id", "submit_time").sort("submit_time", "job_id").slice(earlier), earlier)
+        jobs = workload.jobs.select("job_id", "submit_time").sort("submit_time", "job_id").slice(earlier)
+        if earlier:
+            jobs = jobs.with_columns(pl.col("submit_time") - pl.col("submit_time").min())
+        return cls(jobs, earlier)
 
     @property
     def middle(self) -> Middle:

@@ -72,12 +72,25 @@ class Names:
             )
 
     def without_jobs(self, options: Unchecked) -> dict[str, list[str]]:
-        """Return the names in the options that no job has, by kind; they match nothing."""
+        """Return the names in the options that no job has, by kind; an account has the jobs of those below it."""
         found: dict[str, list[str]] = {}
+        above = {str(name): one.get("parent") for name, one in (options.get("accounts") or {}).items()}
         for kind, names in named_in(options).items():
-            absent = [name for name in names if self.number_of(kind, name) == NO_JOB]
+            having = {name for name in names if self.number_of(kind, name) != NO_JOB}
+            if kind == "group":
+                having |= set().union(*(_line(name, above) for name in having))
+            absent = [name for name in names if name not in having]
             found |= {kind: absent} if absent else {}
         return found
+
+
+def _line(name: str, above: Mapping[str, Any]) -> set[str]:
+    """Return an account and all accounts above it."""
+    found = set[str]()
+    while name not in found:
+        found.add(name)
+        name = str(above.get(name) or name)
+    return found
 
 
 def absent_in_words(absent: Mapping[str, Collection[str]]) -> str:
