@@ -192,7 +192,12 @@ def test_the_limit_of_the_only_type_of_gpus_is_one_of_all_gpus(folder, gres: str
 def test_rows_of_a_user_in_partitions_limit_no_other_partition(folder):
     nodes = "NodeName=n[1-4] CPUs=4\nPartitionName=all Nodes=ALL\n"
     (folder / "slurm.conf").write_text(f"AccountingStorageEnforce=limits\n{nodes}")
-    lines = ["Account|User|Partition|Share|GrpTRES|MaxJobs", "bio|ada||1|cpu=4|", "bio|ada|all|1|cpu=2|3", "bio|bob||1|cpu=3|"]
+    lines = [
+        "Account|User|Partition|Share|GrpTRES|MaxJobs",
+        "bio|ada||1|cpu=4|",
+        "bio|ada|all|1|cpu=2|3",
+        "bio|bob||1|cpu=3|",
+    ]
     (folder / "assoc.txt").write_text("\n".join(lines) + "\n")
     site = read_site(folder / "slurm.conf", associations=folder / "assoc.txt")
     assert site.options["limits"] == {"user": {"ada": {"processors": 4}, "bob": {"processors": 3}}}

@@ -88,14 +88,61 @@ def test_shares_of_groups_and_users_decide_under_every_order(options, text):
 
 def test_limits_of_each_user_in_a_qos_can_be_changed():
     assert read_limits("qos:normal:user_processors=512") == {"qos": {"normal": {"user_processors": 512}}}
-    with pytest.raises(SwflowError, match="qos:normal:user_processors=512"):
+    with pytest.raises(SwflowError, match="unknown limit 'user_processors'; a user has jobs, processors"):
         read_limits("user:user_processors=512")
 
 
-@pytest.mark.parametrize("text", ["user=512", "users:processors=512", "user:cpus=512", "user:processors=many", "512"])
-def test_bad_limits_are_one_line(text):
-    with pytest.raises(SwflowError, match=r"--limit: .*; expected user:processors=512"):
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [("user=512", "KIND:LIMIT=NUMBER"), ("users:processors=512", "one of user, group"), ("512", "KIND:LIMIT"),
+     ("user:cpus=512", "unknown limit 'cpus'; a user has jobs, processors"), ("user:a:b:jobs=1", "KIND:NAME:LIMIT"),
+     ("user:processors=many", "'many' is no limit"), ("qos:a:user_gpus=-4", "'-4' is no limit; expected a whole")],
+)  # fmt: skip
+def test_bad_limits_are_one_line(text: str, problem: str):
+    with pytest.raises(SwflowError, match=rf"--limit: {text!r}: .*{problem}"):
         read_limits(text)
+
+
+def test_a_limit_is_removed():
+    asked = ["qos:long:user_jobs=none", "user:bob:jobs=none,user:jobs=9"]
+    found = with_policies({"site": IMPORTED}, limit=asked)
+    assert found[f"site, limit {asked[0]}"]["limits"] == {"user": {"bob": {"jobs": 2}}, "qos": {"long": {"jobs": 3}}}
+    assert found[f"site, limit {asked[1]}"]["limits"]["user"] == {"bob": {}, "jobs": 9}
+    Scheduler.of("site-free", found[f"site, limit {asked[1]}"])
+    for text in ("user:jobs=none", "user:eve:jobs=none", "group:bio:jobs=none"):
+        with pytest.raises(SwflowError, match=f"--limit {text}: the scheduler has no such limit"):
+            with_policies({"site": IMPORTED}, limit=[text])
+
+
+def test_accounts_that_nothing_uses_any_more_are_left_out():
+    options = {
+        "order": "slurm-multifactor", "priority": {"age": 1}, "limits": {"group": {"lab": {"jobs": 2}}},
+        "accounts": {"bio": {"parent": "lab"}, "lab": {}},
+    }  # fmt: skip
+    for change in ({"limits": None}, {"limits": {"group": None}}):
+        found = merged(options, change)
+        assert "accounts" not in found
+        Scheduler.of("site-free", found)
+    assert merged(options, {"limits": {"user": {"jobs": 3}}})["accounts"] == options["accounts"]
+    assert merged(IMPORTED, {"limits": None})["accounts"] == IMPORTED["accounts"]
+
+
+def test_limits_and_shares_name_somebody_with_jobs():
+    jobs = pl.DataFrame({"job_id": [1, 2], "user_id": [1, 2], "group_id": [1, 1], "queue_id": [1, 1]})
+    header = Header({"User": ["1 ada", "2 bob"], "Group": ["1 bio"], "Queue": ["1 normal"]})
+    accounts = {"bio": {"parent": "lab"}, "lab": {}, "art": {}}
+    options = {"accounts": accounts, "limits": {"qos": {"part": {"jobs": 1}}}}
+    site = SiteModel(Workload(jobs, Machine.of(4), "log", header), options=options)
+    site.require_names(["user:ada:jobs=1,group:lab:jobs=1", "user:jobs=2"], ["user:bob=2"])
+    for limit, problem in (
+        ("user:adda:jobs=1", "user 'adda'; did you mean 'ada'?"), ("group:art:jobs=1", "group 'art'; the log has bio"),
+        ("qos:part:jobs=4", "qos 'part'; the QOS of a partition limits the jobs of partition:NAME"),
+        ("partition:gpu:jobs=4", "partition 'gpu'; the log has no names"),
+    ):  # fmt: skip
+        with pytest.raises(SwflowError, match=f"--limit {limit}: no job of log has {problem}"):
+            site.require_names([limit], [])
+    with pytest.raises(SwflowError, match="--share user:eve=2: no job of log has user 'eve'"):
+        site.require_names([], ["user:eve=2"])
 
 
 @pytest.mark.parametrize("text", ["physics=3", "group:physics=0", "group:=3", "group:physics=much"])

@@ -126,7 +126,8 @@ def test_jobs_from_before_the_record_start_as_recorded_until_it_begins():
     submitted = [(job, 50 * day + (job - 4) * 7200.0) for job in range(4, 1000)]
     starts = [(job, at, max(at, 50.5 * day + 600)) for job, at in submitted]
     rows += [(job, at, start, start + 60, 1) for job, at, start in starts]
-    jobs = pl.DataFrame(rows, schema=["job_id", "submit_time", "start", "end", "processors"], orient="row").with_columns(
+    names = ["job_id", "submit_time", "start", "end", "processors"]
+    jobs = pl.DataFrame(rows, schema=names, orient="row").with_columns(
         wait_time=pl.col("start") - pl.col("submit_time"), run_time=pl.col("end") - pl.col("start"),
         estimate=pl.col("end") - pl.col("start"), requested_time=pl.col("end") - pl.col("start"),
     )  # fmt: skip

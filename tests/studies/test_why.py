@@ -105,7 +105,7 @@ def test_reasons_of_runs_are_loaded(log: Path, capfd: pytest.CaptureFixture[str]
         (["--by", "moon"], "--by moon: expected user, account, partition, qos, size"),
         (["--run", "x.parquet", "--scheduler", "easy"], "--run: its scheduler is in the file; leave --scheduler out"),
         (["-o", "x.txt"], "x.txt: "),
-        (["--limit", "user=3"], "--limit: 'user=3'; expected user:processors=512"),
+        (["--limit", "user=3"], "--limit: 'user=3': expected KIND:LIMIT=NUMBER"),
     ],
 )
 def test_wrong_options_have_one_line(

@@ -118,8 +118,8 @@ def whatif(
         partition; repeatable.
     order: Also simulate the base with another order of the queue: sjf, fair-share …; repeatable.
     backfill: Also simulate the base with another backfilling: none …; repeatable.
-    limit: Also simulate the base with limits of running jobs and processors: user:processors=512, or
-        group:physics:jobs=10; several with commas; repeatable.
+    limit: Also simulate the base with limits of running jobs, processors, gpus or memory (MB): user:processors=512,
+        group:physics:jobs=10 or qos:long:user_gpus=none (no limit); several with commas; repeatable.
     share: Also simulate the base with fair share and these shares: group:physics=3,user:ada=2; repeatable.
     estimates: Also simulate other estimates: perfect (run times) or a factor of run times; repeatable.
     arrivals: Also multiply the arrival rate by this factor; repeatable.
@@ -148,6 +148,7 @@ def whatif(
         if name in schedulers:
             raise SwflowError(f"--scheduler: {name}: duplicate name; rename one")
         schedulers[name] = options
+    site.require_names(limit or (), share or ())
     schedulers = with_policies(
         schedulers, order=order or (), backfill=backfill or (), limit=limit or (), share=share or ()
     )

@@ -27,6 +27,7 @@ from swflow.scheduling.named import KNOWN, read_scheduler
 from swflow.scheduling.nested_options import LIMITED, LIMITS, USER_LIMITS, WITH_USER_LIMITS, Limits
 from swflow.scheduling.option_kinds import Unchecked
 from swflow.scheduling.orders.keys import mentioned
+from swflow.scheduling.orders.names import Names, named_in, shortened
 from swflow.scheduling.orders.vocabulary import LOG, MULTIFACTOR, OF_TREE, OF_USAGE, ORDERS
 from swflow.studies.site_config import SiteConfig
 from swflow.workload.clean import guess_of, is_as_recorded
@@ -133,6 +134,27 @@ class SiteModel:
             return text, merged(self.options, {**own, "backfill": "none"} if policy == "fcfs" else own)
         name, options = read_scheduler(text)
         return (name, merged(self.options, options)) if name.startswith(f"{SITE}-") else (name, options)
+
+    def require_names(self, limits: Iterable[str], shares: Iterable[str]) -> None:
+        """
+        Raise `SwflowError` if limits or shares of the command line name somebody without jobs in the log.
+
+        Shares of accounts of the site are checked by `with_policies`.
+        """
+        names, accounts = Names(self.workload), self.options.get("accounts") or {}
+        asked: list[tuple[str, str, Unchecked]]
+        asked = [("--limit", text, {"limits": read_limits(text), "accounts": accounts}) for text in limits]
+        asked += [("--share", text, read_shares(text)) for text in shares if not _uses_accounts(self.options)]
+        for option, text, options in asked:
+            named = named_in({**options, "accounts": None})
+            for kind, absent in names.without_jobs(options).items():
+                for name in (name for name in absent if name in named[kind]):
+                    hint = suggest(name, names.known(kind))
+                    if not hint.startswith("; did you mean"):
+                        hint = f"; the log has {shortened(names.known(kind)) or 'no names'}"
+                    if kind == "qos" and name in named_in(self.options)["qos"]:
+                        hint = "; the QOS of a partition limits the jobs of partition:NAME"
+                    raise SwflowError(f"{option} {text}: no job of {self.workload.name} has {kind} {name!r}{hint}")
 
     def dropped_by(self, options: Unchecked) -> list[str]:
         """
@@ -246,6 +268,25 @@ def _deeply(options: Unchecked, changes: Unchecked) -> dict[str, Any]:
     return found
 
 
+def _with_removals(options: Unchecked, changes: Unchecked) -> dict[str, Any]:
+    """Return changes after other changes; None, which removes a value, stays."""
+    found = dict(options)
+    for name, value in changes.items():
+        before = found.get(name)
+        is_deep = isinstance(value, Mapping) and isinstance(before, Mapping)
+        found[name] = _with_removals(before, value) if is_deep else value  # type: ignore[arg-type]
+    return found
+
+
+def _require_removable(limits: Unchecked, changes: Unchecked, text: str) -> None:
+    """Raise `SwflowError` if changes remove a limit that there is not."""
+    for name, value in changes.items():
+        if isinstance(value, Mapping):
+            _require_removable(limits.get(name) or {}, value, text)
+        elif value is None and name not in limits:
+            raise SwflowError(f"--{text}: the scheduler has no such limit; leave it out")
+
+
 def with_policies(
     schedulers: Mapping[str, Unchecked],
     *,
@@ -275,8 +316,9 @@ def with_policies(
     found = dict(schedulers)
     for combination in itertools.product(*choices):
         changes: dict[str, Any] = {}
-        for _, change in combination:
-            changes = _deeply(changes, change)
+        for text, change in combination:
+            _require_removable(options.get("limits") or {}, change.get("limits") or {}, text)
+            changes = _with_removals(changes, change)
         shared = [kind for kind in ("group", "user") if f"{kind}_shares" in changes]
         if shared and _uses_accounts(options) and "order" not in changes:
             changes["accounts"] = _accounts_with(options["accounts"], changes)
@@ -329,26 +371,30 @@ def _accounts_with(accounts: Unchecked, changes: dict[str, Any]) -> dict[str, An
 
 def read_limits(text: str) -> Limits:
     """
-    Parse limits of running jobs and processors of users, groups, partitions or QOS, separated by commas.
+    Parse limits of the running jobs of users, groups, partitions or QOS, separated by commas; ``none`` removes one.
 
     Examples
     --------
-    >>> read_limits("user:processors=512,user:alice:jobs=2")
-    {'user': {'processors': 512, 'alice': {'jobs': 2}}}
+    >>> read_limits("user:processors=512,user:alice:jobs=2,qos:long:user_gpus=none")
+    {'user': {'processors': 512, 'alice': {'jobs': 2}}, 'qos': {'long': {'user_gpus': None}}}
     """
     found: dict[str, dict[str, Any]] = {}
     for part in text.split(","):
         key, _, most = part.strip().rpartition("=")
-        kind, *names, what = key.split(":") if ":" in key else ("", "")
+        kind, *names, what = key.split(":") if ":" in key else (key, "")
         possible = LIMITS + USER_LIMITS * (kind in WITH_USER_LIMITS)
-        if kind not in LIMITED or what not in possible or len(names) > 1 or not most.isdecimal():
-            hint = suggest(kind, LIMITED) if kind and kind not in LIMITED else ""
-            raise SwflowError(
-                f"--limit: {part!r}; expected user:processors=512, user:jobs=10, of one account "
-                f"group:physics:processors=1024, or of each user in a QOS qos:normal:user_processors=512{hint}"
-            )
-        of_kind = found.setdefault(kind, {})
-        (of_kind.setdefault(names[0], {}) if names else of_kind)[what] = int(most)
+        if kind not in LIMITED or len(names) > 1 or not what or not most:
+            problem = f"expected KIND:LIMIT=NUMBER or KIND:NAME:LIMIT=NUMBER; KIND is one of {', '.join(LIMITED)}, "
+            problem += "such as user:jobs=10 or qos:normal:user_processors=512"
+        elif what not in possible:
+            problem = f"unknown limit {what!r}; a {kind} has {', '.join(possible)}"
+        elif not most.isdecimal() and most != "none":
+            problem = f"{most!r} is no limit; expected a whole number from 0 on, or none for no limit"
+        else:
+            of_kind = found.setdefault(kind, {})
+            (of_kind.setdefault(names[0], {}) if names else of_kind)[what] = int(most) if most != "none" else None
+            continue
+        raise SwflowError(f"--limit: {part!r}: {problem}")
     return found
 
 

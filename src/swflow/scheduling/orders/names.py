@@ -64,10 +64,10 @@ class Names:
             # Numbers do not say which cluster they belong to.
             if not names or any(name.isdecimal() or name in known for name in names):
                 continue
-            has = f"the log has {_listed(known)}" if known else "the log has no names, give numbers"
+            has = f"the log has {shortened(known)}" if known else "the log has no names, give numbers"
             hint = suggest(names[0], known) if len(names) == 1 and known else ""
             raise SwflowError(
-                f"{self.log} has no {kind} {names[0]!r}{hint}; the scheduler names {_listed(names)}, and "
+                f"{self.log} has no {kind} {names[0]!r}{hint}; the scheduler names {shortened(names)}, and "
                 f"{has}; expected the {PLURALS[kind]} of the same cluster"
             )
 
@@ -105,13 +105,21 @@ def absent_in_words(absent: Mapping[str, Collection[str]]) -> str:
     parts = [
         f"{kind if kind != 'qos' else 'QOS'} {next(iter(names))}"
         if len(names) == 1
-        else f"{len(names):,} {PLURALS[kind]} ({_listed(names)})"
+        else f"{len(names):,} {PLURALS[kind]} ({shortened(names)})"
         for kind, names in absent.items()
     ]
     return f"Names without jobs in this log have no effect: {'; '.join(parts)}."
 
 
-def _listed(names: Iterable[str]) -> str:
+def shortened(names: Iterable[str]) -> str:
+    """
+    Return the first names.
+
+    Examples
+    --------
+    >>> shortened("abcdef")
+    'a, b, c, d, …'
+    """
     found = list(names)
     return ", ".join(found[:_SHOWN]) + ", …" * (len(found) > _SHOWN)
 
