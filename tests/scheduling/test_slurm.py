@@ -48,6 +48,12 @@ def exact_starts(
     return simulate(log, options).sort("job_id")["start_time"].to_list()
 
 
+@pytest.fixture
+def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run random cases as plain Python, because most need another kernel; `tests/fuzz.py` compiles such cases."""
+    monkeypatch.setenv("SWFLOW_INTERPRET", "1")
+
+
 def test_jobs_overtake_in_cycles_only():
     # The second job waits for the first until 100; the third would not delay it, and starts in the cycle at 30.
     jobs = [(1, 100, 100, 3, 0), (2, 10, 10, 2, 0), (3, 20, 20, 1, 0), (31, 20, 20, 1, 0)]
@@ -576,10 +582,11 @@ def test_wide_jobs_preempt_the_same_jobs_as_in_the_slow_simulator():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("preemption", list(cases.VALUES["preemption"])[1:])
+@pytest.mark.usefixtures("interpreted")
 def test_random_cases_with_preemption_have_the_schedule_of_the_slow_simulator(preemption: str):
     rng = random.Random(f"preemption {preemption}")
     fixed, done = ("backfill", "nodes", "preemption"), 0
-    while done < 15:
+    while done < 30:
         site = cases.new_site(rng)
         others = [one for one in cases.CHOOSABLE if one[0] not in fixed]
         wanted = {"backfill": "slurm", "nodes": rng.choice(["alike", "partitions", "resources"])}
@@ -594,10 +601,11 @@ def test_random_cases_with_preemption_have_the_schedule_of_the_slow_simulator(pr
 @pytest.mark.slow
 @pytest.mark.parametrize("nodes", ["alike", "partitions", "resources"])
 @pytest.mark.parametrize("parameters", ["none", "bf_resolution", "bf_max_job_test", "all"])
+@pytest.mark.usefixtures("interpreted")
 def test_random_cases_on_nodes_have_the_schedule_of_the_slow_simulator(nodes: str, parameters: str):
     rng = random.Random(f"nodes {nodes} {parameters}")
     done = 0
-    while done < 15:
+    while done < 30:
         site = cases.new_site(rng)
         others = [one for one in cases.CHOOSABLE if one[0] not in ("backfill", "scheduler_parameters", "nodes")]
         wanted = {"backfill": "slurm", "scheduler_parameters": parameters, "nodes": nodes}
@@ -699,6 +707,7 @@ def test_limits_of_qos_of_users_in_them_and_of_groups_above():
         ("priority", ("association", "whole_periods", "whole_periods of associations")),
     ],
 )
+@pytest.mark.usefixtures("interpreted")
 def test_random_accounts_give_the_schedule_of_the_slow_simulator(option: str, values: tuple[str, ...]):
     rng = random.Random(option)
     done = 0
@@ -717,10 +726,11 @@ def test_random_accounts_give_the_schedule_of_the_slow_simulator(option: str, va
 
 @pytest.mark.slow
 @pytest.mark.parametrize("parameters", list(cases.VALUES["scheduler_parameters"]))
+@pytest.mark.usefixtures("interpreted")
 def test_random_cases_have_the_schedule_of_the_slow_simulator(parameters: str):
     rng = random.Random(f"slurm {parameters}")
     done = 0
-    while done < 6:
+    while done < 12:
         site = cases.new_site(rng)
         others = [choice for choice in cases.CHOOSABLE if choice[0] not in ("backfill", "scheduler_parameters")]
         wanted = dict(rng.sample(others, rng.randint(0, 2))) | {"backfill": "slurm", "scheduler_parameters": parameters}

@@ -116,7 +116,7 @@ def test_jobs_submitted_before_the_record_begins_are_not_measured():
 
 def test_jobs_from_before_the_record_start_as_recorded_until_it_begins():
     """
-    Three jobs are older than the record: one ran on the whole machine when it began, and two waited for its end.
+    Three jobs are weeks older than all others: one ran on the whole machine, and two waited for its end.
 
     On an empty machine, each of them would start when it is submitted, and no later job would wait.
     """
