@@ -153,6 +153,10 @@ def test_partitions_of_nodes_have_the_limits_of_their_qos(folder):
     (folder / "slurm.conf").write_text(f"{conf}PartitionName=long Nodes=n[1-2] QOS=long\n")
     options = read_site(folder / "slurm.conf", qos=folder / "qos.txt").options
     assert options["limits"] == {"qos": {"long": LONG}, "partition": {"long": LONG}}
+    assert read_site(folder / "slurm.conf").ignored == [
+        "limits of QOS long of partition long are not simulated: it is not in the output of `sacctmgr show qos -P` "
+        "(--qos)"
+    ]
 
 
 def test_limits_of_gpus_and_memory_are_read(folder):

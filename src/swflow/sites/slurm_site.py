@@ -141,7 +141,7 @@ def read_site(
         unused = Treatment("no", "there is no weight of fair share")
         notes.append(Note("Usage.RawUsage", used[0].text("rawusage"), str(used[0].place), unused))
     processors = sum(slurm.nodes[name].cpus for name in serving)
-    ignored = [*slurm.ignored, *_memory_in_words(slurm, serving)]
+    ignored = [*slurm.ignored, *_memory_in_words(slurm, serving), *_unknown_qos_in_words(slurm, levels)]
     if not is_enforced and any(row.text(column) for row in (*levels, *members) for column in COLUMNS):
         ignored.append(f"limits of QOS and accounts are not simulated: {_NOT_ENFORCED}")
     cluster = slurm.text("ClusterName")
@@ -333,6 +333,19 @@ def _memory_in_words(slurm: SlurmConf, serving: Iterable[str]) -> list[str]:
     return [
         f"memory is not simulated: {counted(unknown)} without RealMemory; state it with --nodes (the output of "
         "`scontrol show node`)"
+    ]
+
+
+def _unknown_qos_in_words(slurm: SlurmConf, levels: Sequence[Row]) -> list[str]:
+    """Return the partitions whose limits are not simulated because the table of QOS does not have their QOS."""
+    names = {row.text("name") for row in levels}
+    unknown = {
+        one.text("QOS"): one.name for one in slurm.partitions if one.text("QOS") and one.text("QOS") not in names
+    }
+    return [
+        f"limits of QOS {qos} of partition {name} are not simulated: it is not in the output of "
+        "`sacctmgr show qos -P` (--qos)"
+        for qos, name in unknown.items()
     ]
 
 
