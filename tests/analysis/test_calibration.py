@@ -64,6 +64,18 @@ def test_the_parameters_of_the_log_are_found(log):
 
 
 @pytest.mark.slow
+def test_weeks_begin_with_the_record_and_not_with_older_jobs(log):
+    """A job that was submitted four weeks before all others, and ended when they began, changes no measure."""
+    old = log.jobs.head(1).with_columns(
+        job_id=pl.lit(0, pl.Int64), submit_time=pl.lit(BEGIN - 4.0 * WEEK), wait_time=pl.lit(4.0 * WEEK - 3600),
+        run_time=pl.lit(3600.0), processors=pl.lit(64, pl.Int64),
+    )  # fmt: skip
+    older = Workload(pl.concat([old, log.jobs]), log.machine, "drawn")
+    found, plain = (calibrate(one, SITE, weeks=2, test_weeks=1) for one in (older, log))
+    assert (found.values, found.before, found.after) == (plain.values, plain.before, plain.after)
+
+
+@pytest.mark.slow
 def test_a_value_that_makes_a_quarter_of_the_weeks_worse_is_not_taken(log):
     """A limit that holds in three of four quarters brings the mean over all weeks closer, but is not the site's."""
     jobs, last = log.jobs, pl.col("submit_time") >= BEGIN + 1.5 * WEEK

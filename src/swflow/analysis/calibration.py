@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ from scipy.stats import kendalltau
 
 from swflow.analysis.fidelity import NEAR
 from swflow.errors import SwflowError
+from swflow.jobs.earlier import as_recorded_until_begin, earlier_jobs
 from swflow.jobs.table import Workload
 from swflow.log.site import CLUSTERS
 from swflow.scheduling.nodes import fits_on_nodes, with_counts
@@ -138,10 +139,14 @@ def calibrate(workload: Workload, options: Mapping[str, Any], weeks: int = 4, te
     weeks do not affect the fit; those that never start with the given or the fitted options are left out.
 
     ``options`` are those of the scheduler that is calibrated. The parameters are fitted to the ``weeks`` from the first
-    submission; the ``test_weeks`` after them are measured. Raise `SwflowError` if the log is shorter or has no recorded
+    submission since the record begins; the ``test_weeks`` after them are measured. Jobs that were submitted before
+    (`swflow.jobs.earlier`) do what they did until then. Raise `SwflowError` if the log is shorter or has no recorded
     waits.
     """
-    jobs, begin = workload.jobs, float(workload.jobs["submit_time"].min() or 0.0)  # type: ignore[arg-type]
+    workload = replace(workload, jobs=as_recorded_until_begin(workload.jobs))
+    jobs = workload.jobs
+    measured = jobs.slice(earlier_jobs(jobs))
+    begin = float(measured["submit_time"].min() or 0.0)  # type: ignore[arg-type]
     bounds = [begin, begin + weeks * WEEK, begin + (weeks + test_weeks) * WEEK]
     starts = [(jobs["submit_time"] >= since).arg_true().len() for since in bounds]
     if min(starts[0] - starts[1], starts[1] - starts[2]) < 2:
@@ -151,7 +156,7 @@ def calibrate(workload: Workload, options: Mapping[str, Any], weeks: int = 4, te
     given = dict(options)
     jobs = jobs.filter(can_start(workload, given))
     train = workload.with_jobs(jobs.filter(pl.col("submit_time") < bounds[1]), {"stage": "calibrate"})
-    recorded = _waits(train, {"order": LOG})
+    recorded = _waits(train, {"order": LOG}).filter(pl.col("job_id").is_in(measured["job_id"].implode()))
     edges = np.linspace(bounds[0], bounds[1], _PARTS + 1)
     parts_of_train = [
         recorded.filter(pl.col("submit_time").is_between(*ends, closed="left")) for ends in itertools.pairwise(edges)

@@ -322,7 +322,12 @@ def compare_with_record(
         easy, conservative, also in the partitions of the log). Repeatable.
     config: Take the machine and the scheduler of the site from this config (swflow import site, calibrate).
     """
+    from dataclasses import replace
+
+    import polars as pl
+
     from swflow.analysis.fidelity import MEASURES, fidelity
+    from swflow.jobs.earlier import as_recorded_until_begin, earlier_jobs
     from swflow.log.site import SITE
     from swflow.scheduling.scheduler import LOG, Scheduler
     from swflow.studies.runs import run
@@ -342,13 +347,15 @@ def compare_with_record(
     chosen, skipped = supported(workload, asked)
     say_removed(workload)
     say_doubts(workload)
-    recorded = run(workload, Scheduler.of(LOG, {"order": LOG})).outcomes
+    workload = replace(workload, jobs=as_recorded_until_begin(workload.jobs))
+    measured = pl.col("job_id").is_in(workload.jobs["job_id"].slice(earlier_jobs(workload.jobs)).implode())
+    recorded = run(workload, Scheduler.of(LOG, {"order": LOG})).outcomes.filter(measured)
     if recorded.is_empty():
         raise SwflowError(f"{log}: no recorded wait times; expected a log with a recorded schedule")
     rows = []
     for variant in tracked("fidelity", chosen):
         changed = applied(workload, variant)
-        simulated = run(changed, Scheduler.of(variant.scheduler, variant.options)).outcomes
+        simulated = run(changed, Scheduler.of(variant.scheduler, variant.options)).outcomes.filter(measured)
         found = fidelity(recorded, simulated, changed.machine.processors)
         rows.append([variant.name, *(found[measure] for measure in MEASURES)])
     for name, reason in skipped:
