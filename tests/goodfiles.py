@@ -237,7 +237,7 @@ def qos(rng: random.Random) -> str:
     return (
         "Name|Priority|GraceTime|Preempt|PreemptMode|GrpTRES|GrpJobs|MaxTRESPU|MaxJobsPU|GrpTRESRunMins\n"
         "normal|0|00:00:00||cluster||||10|\n"
-        f"high|{rng.choice([10, 100])}|00:00:00|normal|requeue|cpu=64,gres/gpu=4|20|cpu=32|5|cpu=100000\n"
+        f"high|{rng.choice([10, 100])}|00:00:00|normal|requeue|cpu=64,gres/gpu{rng.choice(['', ':a100'])}=4|20|cpu=32|5|cpu=100000\n"
     )
 
 
