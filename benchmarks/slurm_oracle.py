@@ -269,6 +269,23 @@ TRACES = {
         widths=(1, 2, 4, 4, 8, 8),
         seed=17,
     ),
+    "gpu-limits": Trace(
+        "GPUs and memory of accounts, users and QOS",
+        f"{BACKFILL}\n{MEMORY}\n{GPUS}\n{LIMITS}\n{ALL}",
+        options=[[*user, qos, *gpus] for user in BY_USER for qos in QOS[1:] for gpus in ([], ["--gpus-per-task=1"])],
+        setup=(
+            *PHYSICISTS,
+            "modify account physics set GrpTRES=gres/gpu=12",
+            "modify user news set GrpTRES=gres/gpu=4",
+            "modify qos normal set MaxTRESPerUser=mem=2000",
+            "add qos high MaxTRESPerUser=gres/gpu=4",
+            "add qos low GrpTRES=mem=1500",
+            "modify account physics set qos=normal,high,low",
+        ),
+        widths=(1, 2, 2, 4, 4),
+        seed=42,
+        kinds=("RealMemory=2000 Gres=gpu:4", ""),
+    ),
     "memory": Trace(
         "memory of nodes",
         f"{BACKFILL}\n{MEMORY}\n{ALL}",

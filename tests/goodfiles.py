@@ -234,10 +234,11 @@ PartitionName=gpu Nodes=g[1-2] MaxTime=12:00:00 PriorityJobFactor=10
 
 def qos(rng: random.Random) -> str:
     """Return the output of ``sacctmgr show qos -P``."""
+    gpus = rng.choice(["gres/gpu", "gres/gpu:a100"])
     return (
         "Name|Priority|GraceTime|Preempt|PreemptMode|GrpTRES|GrpJobs|MaxTRESPU|MaxJobsPU|GrpTRESRunMins\n"
         "normal|0|00:00:00||cluster||||10|\n"
-        f"high|{rng.choice([10, 100])}|00:00:00|normal|requeue|cpu=64,gres/gpu{rng.choice(['', ':a100'])}=4|20|cpu=32|5|cpu=100000\n"
+        f"high|{rng.choice([10, 100])}|00:00:00|normal|requeue|cpu=64,{gpus}=4|20|cpu=32|5|cpu=100000\n"
     )
 
 

@@ -175,6 +175,10 @@ def test_limits_of_gpus_and_memory_are_read(folder):
         "partition": {"all": long},
     }  # fmt: skip
     assert list(site.limits) == ["QOS long: grptres node=3", "QOS long: maxtrespu gres/gpu:a100=1"]
+    assert site.ignored == [
+        "limits of users and accounts (gpus, memory) hold for jobs of QOS long, too: in Slurm, those of the QOS "
+        "replace them"
+    ]
     Scheduler.of("site", site.options)
 
 
@@ -210,7 +214,11 @@ def test_rows_of_a_user_in_partitions_limit_no_other_partition(folder):
     with pytest.raises(SwflowError, match=r"assoc.txt:3: a second row of user ada in account bio, .*Partition"):
         read_site(folder / "slurm.conf", associations=folder / "assoc.txt")
     (folder / "assoc.txt").write_text("\n".join([*lines[:2], lines[1]]) + "\n")
-    assert read_site(folder / "slurm.conf", associations=folder / "assoc.txt").options["limits"]
+    found = read_site(folder / "slurm.conf", associations=folder / "assoc.txt", qos=folder / "qos.txt")
+    assert found.options["limits"]["user"] == {"ada": {"processors": 4}}
+    assert [text.partition(" hold ")[0] for text in found.ignored] == ["limits of users and accounts (processors)"]
+    (folder / "qos.txt").write_text("Name|Priority|MaxTRESPU|MaxJobsPU\nlong|0|cpu=2|\n")  # no limit of associations
+    assert not read_site(folder / "slurm.conf", associations=folder / "assoc.txt", qos=folder / "qos.txt").ignored
 
 
 def test_limits_that_slurm_does_not_enforce_are_said_to_be_ignored(folder):

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from swflow.errors import SwflowError
+from swflow.scheduling.nested_options import LIMITS
 from swflow.sites.conf import SlurmPartition
 from swflow.sites.tables import Row
 
@@ -107,12 +108,7 @@ def _association_limits(members: Sequence[Row]) -> dict[str, dict[str, Any]]:
         user, account = row.text("user"), row.text("account").strip()
         if account == "root" and not user:
             continue
-        jobs = [row.whole("maxjobs") if user else None, row.whole("grpjobs")]
-        stated = [most for most in jobs if most is not None]
-        own = _stated({
-            "jobs": min(stated) if stated else None, **_of_resources(row, "grptres"),
-            "processor_minutes": run_minutes(row),
-        })  # fmt: skip
+        own = _limits_of_member(row)
         if user and seen.setdefault((account, user), own) != own:
             raise SwflowError(
                 f"{row.place}: a second row of user {user} in account {account}, with other limits; expected one row, "
@@ -125,6 +121,34 @@ def _association_limits(members: Sequence[Row]) -> dict[str, dict[str, Any]]:
         elif own:
             groups.setdefault(account, {}).update(own)
     return {"user": users, "group": groups}
+
+
+def _limits_of_member(row: Row) -> dict[str, int]:
+    """Return the limits of a user or an account: running jobs, CPUs, GPUs, memory and CPU-minutes."""
+    jobs = [row.whole("maxjobs") if row.text("user") else None, row.whole("grpjobs")]
+    stated = [most for most in jobs if most is not None]
+    return _stated({
+        "jobs": min(stated) if stated else None, **_of_resources(row, "grptres"), "processor_minutes": run_minutes(row),
+    })  # fmt: skip
+
+
+def replaced_in_words(levels: Sequence[Row], members: Sequence[Row]) -> list[str]:
+    """
+    Return which limits of users and accounts hold here for jobs of a QOS that limits the same, unlike in Slurm.
+
+    There the limit of the QOS replaces those of associations (manual, "Resource Limits": hierarchy).
+    """
+    limited = set[str]().union(*(_limits_of_member(row) for row in members))
+    found = []
+    for row in levels:
+        own = {name.replace("user_jobs", "jobs") for name in _qos_limits(row)} & limited
+        if own:
+            what = ", ".join(name.replace("_", " ") for name in LIMITS if name in own)
+            found.append(
+                f"limits of users and accounts ({what}) hold for jobs of QOS {row.text('name')}, too: in Slurm, those "
+                "of the QOS replace them"
+            )
+    return found
 
 
 #: The columns of limits of running jobs with the resources that are simulated, and those of accounts in a QOS.
