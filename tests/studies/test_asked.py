@@ -57,6 +57,12 @@ def test_a_contrast_compares_schedulers_that_differ_in_it_only():
     ]  # fmt: skip
 
 
+def test_options_of_backfilling_alone_make_no_other_question():
+    options = OPTIONS | {"one-start": Scheduler.of("one-start", {"backfill": "easy", "backfill_starts": 1}).to_dict()}
+    assert scheduler_pairs(["fcfs", "one-start"], options, None, "backfill") == [("one-start", "fcfs")]
+    assert scheduler_pairs(["easy", "one-start"], options, None, "backfill_starts") == [("one-start", "easy")]
+
+
 def test_workloads_are_compared_only_if_the_study_asks():
     workloads = ["{log}", "{log}+like@{seed}"]
     assert asked_pairs(config(["easy"], workloads, seeds=2), "one") == []

@@ -19,7 +19,7 @@ Pair = tuple[str, str]
 #: Options that belong to another one: a class decides which jobs start, so that an order has no effect.
 _WITH = {
     "policy": {"policy_options", "order", "backfill", "backfill_order", "reservations"},
-    "backfill": {"reservations"},
+    "backfill": {"reservations", "backfill_starts"},
 }
 
 
