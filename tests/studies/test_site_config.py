@@ -106,6 +106,24 @@ def test_limits_of_gpus_hold_if_the_log_records_gpus(folder, capfd):
     assert not remarks
 
 
+@pytest.mark.parametrize(("limited", "absent"), [("lab", "group art;"), ("art", "group art;")])
+def test_limits_of_accounts_without_jobs_of_their_own_are_kept(folder, capfd, limited: str, absent: str):
+    """Account lab has the jobs of bio below it; art has none, and its limit is the only one of an account."""
+    rows = ["Account|ParentName|User|Share|GrpJobs", "root|||1|", "lab|root||1|", "bio|lab||1|", "art|root||1|"]
+    Path("assoc.txt").write_text("\n".join(row + "1" * row.startswith(limited) for row in rows) + "\n")
+    Path("slurm.conf").write_text(CONF.replace("PriorityWeightFairshare=10\n", ""))
+    command = ("import", "site", "slurm.conf", "--qos", "qos.txt", "--associations", "assoc.txt", "-o", "new.yaml")
+    assert call(*command) == 0
+    assert call("import", "sacct", "sacct.txt", "-o", "my.parquet") == 0
+    site = SiteConfig.read(Path("new.yaml"))
+    options, _ = site.options_for(site.on_machine(open_workload("my.parquet")))
+    assert options["limits"]["group"] == {limited: {"jobs": 1}}
+    assert options["accounts"] == {"lab": {}, "bio": {"parent": "lab"}, "art": {}}
+    capfd.readouterr()
+    assert call("whatif", "my.parquet", "--config", "new.yaml", "--nodes", "cpu=+1") == 0
+    assert absent in " ".join(capfd.readouterr().out.split())
+
+
 def test_another_cluster_is_one_line(folder, capfd):
     (folder / "sacct.txt").write_text(records("deep-thought"))
     assert call("whatif", "sacct.txt", "--config", "site.yaml", "--nodes", "+1") == 0
