@@ -176,8 +176,8 @@ def test_limits_of_gpus_and_memory_are_read(folder):
     }  # fmt: skip
     assert list(site.limits) == ["QOS long: grptres node=3", "QOS long: maxtrespu gres/gpu:a100=1"]
     assert site.ignored == [
-        "limits of users and accounts (gpus, memory) hold for jobs of QOS long, too: in Slurm, those of the QOS "
-        "replace them"
+        "limits of users and accounts (GrpTRES gres/gpu, GrpTRES mem) hold for jobs of QOS long, too: in Slurm, "
+        "those of the QOS replace them"
     ]
     Scheduler.of("site", site.options)
 
@@ -216,8 +216,8 @@ def test_rows_of_a_user_in_partitions_limit_no_other_partition(folder):
     (folder / "assoc.txt").write_text("\n".join([*lines[:2], lines[1]]) + "\n")
     found = read_site(folder / "slurm.conf", associations=folder / "assoc.txt", qos=folder / "qos.txt")
     assert found.options["limits"]["user"] == {"ada": {"processors": 4}}
-    assert [text.partition(" hold ")[0] for text in found.ignored] == ["limits of users and accounts (processors)"]
-    (folder / "qos.txt").write_text("Name|Priority|MaxTRESPU|MaxJobsPU\nlong|0|cpu=2|\n")  # no limit of associations
+    assert [text.partition(" hold ")[0] for text in found.ignored] == ["limits of users and accounts (GrpTRES cpu)"]
+    (folder / "qos.txt").write_text("Name|Priority|MaxTRESPU|GrpJobs\nlong|0|cpu=2|3\n")  # kinds without associations
     assert not read_site(folder / "slurm.conf", associations=folder / "assoc.txt", qos=folder / "qos.txt").ignored
 
 

@@ -12,7 +12,7 @@ from scipy.stats import kendalltau
 
 from swflow.analysis.fidelity import NEAR
 from swflow.errors import SwflowError
-from swflow.jobs.earlier import as_recorded_until_begin, earlier_jobs
+from swflow.jobs.earlier import as_recorded_until_begin, since_begin
 from swflow.jobs.table import Workload
 from swflow.log.site import CLUSTERS
 from swflow.scheduling.nodes import fits_on_nodes, with_counts
@@ -140,12 +140,12 @@ def calibrate(workload: Workload, options: Mapping[str, Any], weeks: int = 4, te
 
     ``options`` are those of the scheduler that is calibrated. The parameters are fitted to the ``weeks`` from the first
     submission since the record begins; the ``test_weeks`` after them are measured. Jobs that were submitted before
-    (`swflow.jobs.earlier`) do what they did until then. Raise `SwflowError` if the log is shorter or has no recorded
+    (`swflow.jobs.earlier`) start as recorded until then. Raise `SwflowError` if the log is shorter or has no recorded
     waits.
     """
     workload = replace(workload, jobs=as_recorded_until_begin(workload.jobs))
     jobs = workload.jobs
-    measured = jobs.slice(earlier_jobs(jobs))
+    measured = since_begin(jobs)
     begin = float(measured["submit_time"].min() or 0.0)  # type: ignore[arg-type]
     bounds = [begin, begin + weeks * WEEK, begin + (weeks + test_weeks) * WEEK]
     starts = [(jobs["submit_time"] >= since).arg_true().len() for since in bounds]

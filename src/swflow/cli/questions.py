@@ -118,7 +118,7 @@ def whatif(
         partition; repeatable.
     order: Also simulate the base with another order of the queue: sjf, fair-share …; repeatable.
     backfill: Also simulate the base with another backfilling: none …; repeatable.
-    limit: Also simulate the base with limits of running jobs, processors, gpus or memory (MB): user:processors=512,
+    limit: Also simulate the base with limits of running jobs, processors, GPUs or memory (MB): user:processors=512,
         group:physics:jobs=10 or qos:long:user_gpus=none (no limit); several with commas; repeatable.
     share: Also simulate the base with fair share and these shares: group:physics=3,user:ada=2; repeatable.
     estimates: Also simulate other estimates: perfect (run times) or a factor of run times; repeatable.
@@ -327,7 +327,7 @@ def compare_with_record(
     import polars as pl
 
     from swflow.analysis.fidelity import MEASURES, fidelity
-    from swflow.jobs.earlier import as_recorded_until_begin, earlier_jobs
+    from swflow.jobs.earlier import as_recorded_until_begin, since_begin
     from swflow.log.site import SITE
     from swflow.scheduling.scheduler import LOG, Scheduler
     from swflow.studies.runs import run
@@ -348,7 +348,7 @@ def compare_with_record(
     say_removed(workload)
     say_doubts(workload)
     workload = replace(workload, jobs=as_recorded_until_begin(workload.jobs))
-    measured = pl.col("job_id").is_in(workload.jobs["job_id"].slice(earlier_jobs(workload.jobs)).implode())
+    measured = pl.col("job_id").is_in(since_begin(workload.jobs)["job_id"].implode())
     recorded = run(workload, Scheduler.of(LOG, {"order": LOG})).outcomes.filter(measured)
     if recorded.is_empty():
         raise SwflowError(f"{log}: no recorded wait times; expected a log with a recorded schedule")

@@ -4,20 +4,20 @@ import polars as pl
 
 from swflow.values import DAY
 
-#: The record of a log begins long after its first submission if no job ends until longer than this after it, seconds.
+#: A log has earlier jobs if it has one that was submitted longer than this before any job ended, seconds.
 _LEAST = DAY
 
-#: At most this share of the jobs are earlier ones: all jobs of a short log can be submitted before the first one ends.
+#: The largest share of earlier jobs, because all jobs of a short log can be submitted before the first one ends.
 _LARGEST_SHARE = 0.1
 
 
 def earlier_jobs(jobs: pl.DataFrame) -> int:
     """
-    Return how many jobs were submitted before the record begins, with the first recorded end.
+    Return how many jobs were submitted before the record begins, which is when the first recorded job ends.
 
-    There are such jobs if one of them was submitted more than a day before: it was still queued or running when the
-    period of ``sacct -S`` began. It can be weeks older, while the jobs that were submitted with it have ended, and are
-    not in the record.
+    There are none unless one was submitted more than a day before that time. Such a job was still queued or running
+    when the period of ``sacct -S`` began. It can be weeks older than all others, because the jobs that were submitted
+    with it have ended and are not in the record.
 
     Examples
     --------
@@ -34,12 +34,18 @@ def earlier_jobs(jobs: pl.DataFrame) -> int:
     return few[-1] if counts[0] else 0
 
 
+def since_begin(jobs: pl.DataFrame) -> pl.DataFrame:
+    """Return the jobs that were submitted since the record begins, by submit time and id."""
+    return jobs.sort("submit_time", "job_id").slice(earlier_jobs(jobs))
+
+
 def as_recorded_until_begin(jobs: pl.DataFrame) -> pl.DataFrame:
     """
-    Return jobs of which the earlier ones do what they did until the record begins.
+    Return the jobs with earlier ones that start as recorded until the record begins.
 
-    On a machine without the jobs that ended before, they would start as soon as they are submitted. Therefore each is
-    eligible (``eligible_after``) when it started, if that was before the record begins, and otherwise when it begins.
+    The jobs that ended before are not in the record. Without them, the earlier jobs would start as soon as they are
+    submitted. Therefore an earlier job becomes eligible (``eligible_after``) at its recorded start if that is before
+    the record begins, and otherwise when the record begins.
 
     Examples
     --------

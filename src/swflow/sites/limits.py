@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 from swflow.errors import SwflowError
-from swflow.scheduling.nested_options import LIMITS
 from swflow.sites.conf import SlurmPartition
 from swflow.sites.tables import Row
 
@@ -38,7 +37,7 @@ def _of_known_gpus(row: Row, types: Collection[str]) -> dict[str, str]:
         typed = {name: name.lower().removeprefix("gres/gpu:") for name in most if name.lower().startswith("gres/gpu:")}
         if not typed:
             continue
-        kept = {name: limit for name, limit in most.items() if typed.get(name, "") in types or name not in typed}
+        kept = {name: limit for name, limit in most.items() if name not in typed or typed[name] in types}
         if len(types) == 1:
             gpus = [kept.pop(name) for name in typed if name in kept]
             gpus += [kept["gres/gpu"]] if "gres/gpu" in kept else []
@@ -134,21 +133,27 @@ def _limits_of_member(row: Row) -> dict[str, int]:
 
 def replaced_in_words(levels: Sequence[Row], members: Sequence[Row]) -> list[str]:
     """
-    Return which limits of users and accounts hold here for jobs of a QOS that limits the same, unlike in Slurm.
+    Return the limits of users and accounts that the simulation does not replace by those of a QOS, as Slurm does.
 
-    There the limit of the QOS replaces those of associations (manual, "Resource Limits": hierarchy).
+    In Slurm, a limit of a QOS replaces those of the same kind of associations (manual, "Resource Limits", hierarchy).
     """
-    limited = set[str]().union(*(_limits_of_member(row) for row in members))
+    limited = set[str]().union(*(_kinds(row, "maxjobs") for row in members))
     found = []
     for row in levels:
-        own = {name.replace("user_jobs", "jobs") for name in _qos_limits(row)} & limited
-        if own:
-            what = ", ".join(name.replace("_", " ") for name in LIMITS if name in own)
+        if same := sorted(_kinds(row, "maxjobspu") & limited):
             found.append(
-                f"limits of users and accounts ({what}) hold for jobs of QOS {row.text('name')}, too: in Slurm, those "
-                "of the QOS replace them"
+                f"limits of users and accounts ({', '.join(same)}) hold for jobs of QOS {row.text('name')}, too: in "
+                "Slurm, those of the QOS replace them"
             )
     return found
+
+
+def _kinds(row: Row, most_jobs: str) -> set[str]:
+    """Return the kinds of limits of a row that are simulated; the column ``most_jobs`` limits the jobs of a user."""
+    found = {f"GrpTRES {_SIMULATED[name]}" for name, most in _of_resources(row, "grptres").items() if most is not None}
+    for name, most in (("GrpJobs", row.whole("grpjobs")), ("MaxJobs", row.whole(most_jobs))):
+        found |= {name} if most is not None else set()
+    return found | ({"GrpTRESRunMins"} if run_minutes(row) is not None else set())
 
 
 #: The columns of limits of running jobs with the resources that are simulated, and those of accounts in a QOS.

@@ -93,7 +93,7 @@ class SiteConfig:
         """
         Return options without limits of names that have no jobs, unless several names of a kind have none at all.
 
-        Limits of accounts stay, because the accounts of a site have no effect without any.
+        Limits of accounts stay, because the scheduler refuses accounts that have no effect.
         """
         named, absent = named_in(self.options), names.without_jobs(self.options)
         if options.get("accounts"):

@@ -137,9 +137,9 @@ class SiteModel:
 
     def require_names(self, limits: Iterable[str], shares: Iterable[str]) -> None:
         """
-        Raise `SwflowError` if limits or shares of the command line name somebody without jobs in the log.
+        Raise `SwflowError` if limits or shares of the command line name an owner without jobs in the log.
 
-        Shares of accounts of the site are checked by `with_policies`.
+        `with_policies` checks shares in the accounts of the site.
         """
         names, accounts = Names(self.workload), self.options.get("accounts") or {}
         asked: list[tuple[str, str, Unchecked]]
@@ -227,7 +227,7 @@ def merged(options: Unchecked, changes: Unchecked) -> dict[str, Any]:
     """
     Return options with changes: mappings are merged at every depth, and other values replaced; None removes one.
 
-    Options that nothing uses then are left out. On nodes, backfill ``none`` makes no backfill cycles.
+    Options without effect after the changes are left out. On nodes, backfill ``none`` makes no backfill cycles.
 
     Examples
     --------
@@ -240,13 +240,12 @@ def merged(options: Unchecked, changes: Unchecked) -> dict[str, Any]:
     if options.get("nodes") and changes.get("backfill") == "none":
         changes = {**changes, "backfill": "slurm", "scheduler_parameters": {"bf_interval": -1}}
     found = _deeply(options, changes)
-    used = mentioned(found.get("order") or "fcfs") & {*OF_TREE, *OF_USAGE}
-    uses_accounts = bool(used & {*OF_TREE, "association_usage"})
-    if found.get("order") == MULTIFACTOR:
-        uses_accounts = _uses_accounts(found)
-    else:
-        unused = {"priority"} | ({"half_life"} if not used else set())
-        found = {name: value for name, value in found.items() if name in changes or name not in unused}
+    used = mentioned(found.get("order") or "fcfs")
+    uses_accounts = _uses_accounts(found) if found.get("order") == MULTIFACTOR else bool(used & OF_TREE)
+    if found.get("order") != MULTIFACTOR and "priority" not in changes:
+        found.pop("priority", None)
+    if found.get("order") != MULTIFACTOR and "half_life" not in changes and not used & OF_USAGE:
+        found.pop("half_life", None)
     if "accounts" not in changes and found.get("accounts") and not uses_accounts:
         above = {name: {"parent": one["parent"]} if "parent" in one else {} for name, one in found["accounts"].items()}
         found["accounts"] = above
@@ -255,31 +254,21 @@ def merged(options: Unchecked, changes: Unchecked) -> dict[str, Any]:
     return found
 
 
-def _deeply(options: Unchecked, changes: Unchecked) -> dict[str, Any]:
-    """Return mappings with changes, merged at every depth."""
+def _deeply(options: Unchecked, changes: Unchecked, removes: bool = True) -> dict[str, Any]:
+    """Return mappings with changes, merged at every depth; None removes a value, or stays for a later change."""
     found = dict(options)
     for name, value in changes.items():
-        if value is None:
+        if value is None and removes:
             found.pop(name, None)
         elif isinstance(value, Mapping) and isinstance(found.get(name), Mapping):
-            found[name] = _deeply(found[name], value)
+            found[name] = _deeply(found[name], value, removes)
         else:
             found[name] = value
     return found
 
 
-def _with_removals(options: Unchecked, changes: Unchecked) -> dict[str, Any]:
-    """Return changes after other changes; None, which removes a value, stays."""
-    found = dict(options)
-    for name, value in changes.items():
-        before = found.get(name)
-        is_deep = isinstance(value, Mapping) and isinstance(before, Mapping)
-        found[name] = _with_removals(before, value) if is_deep else value  # type: ignore[arg-type]
-    return found
-
-
 def _require_removable(limits: Unchecked, changes: Unchecked, text: str) -> None:
-    """Raise `SwflowError` if changes remove a limit that there is not."""
+    """Raise `SwflowError` if changes remove a limit that does not exist."""
     for name, value in changes.items():
         if isinstance(value, Mapping):
             _require_removable(limits.get(name) or {}, value, text)
@@ -318,7 +307,7 @@ def with_policies(
         changes: dict[str, Any] = {}
         for text, change in combination:
             _require_removable(options.get("limits") or {}, change.get("limits") or {}, text)
-            changes = _with_removals(changes, change)
+            changes = _deeply(changes, change, removes=False)
         shared = [kind for kind in ("group", "user") if f"{kind}_shares" in changes]
         if shared and _uses_accounts(options) and "order" not in changes:
             changes["accounts"] = _accounts_with(options["accounts"], changes)

@@ -13,7 +13,7 @@ from swflow.analysis.multiple_testing import corrected, holm
 from swflow.analysis.resampling import Resampled, by_weeks, statistic
 from swflow.analysis.verdicts import without_saturated_winner
 from swflow.errors import SwflowError, UnsupportedError
-from swflow.jobs.earlier import as_recorded_until_begin, earlier_jobs
+from swflow.jobs.earlier import as_recorded_until_begin, since_begin
 from swflow.jobs.eligibility import require_supported
 from swflow.jobs.table import Workload, sort_jobs
 from swflow.scheduling.orders.names import Names
@@ -102,7 +102,7 @@ class Answer:
     simulated, with the reason. ``reasons`` has the mean of each part of the wait by variant, if it was asked for.
     ``parts`` has the recorded and simulated mean waits of partitions and QOS under the base, and ``recorded`` the
     metrics of the recorded schedule, if it is not the base. ``earlier`` jobs were submitted before the record begins;
-    they do what they did until then, and are not measured.
+    they start as recorded until then, and are not measured.
     """
 
     table: pl.DataFrame
@@ -200,8 +200,8 @@ def ask(
         simulated = kept_run if base is None else run
         result = simulated(changed, scheduler, measured.middle)
         if reasons:
-            found_why = why(changed, scheduler, variant.name, outcomes=result.outcomes)
-            divided[variant.name] = found_why.total_of(measured.jobs["job_id"])
+            parts_of_waits = why(changed, scheduler, variant.name, outcomes=result.outcomes)
+            divided[variant.name] = parts_of_waits.total_of(measured.jobs["job_id"])
         found = _Result.of(variant, result, measured, grouped)
         if base is None:
             base = found
@@ -266,11 +266,10 @@ class _Measured:
     @classmethod
     def of(cls, workload: Workload) -> "_Measured":
         """Return the jobs that were submitted since the record of a log begins, with which the first week begins."""
-        earlier = earlier_jobs(workload.jobs)
-        jobs = workload.jobs.select("job_id", "submit_time").sort("submit_time", "job_id").slice(earlier)
-        if earlier:
-            jobs = jobs.with_columns(pl.col("submit_time") - pl.col("submit_time").min())
-        return cls(jobs, earlier)
+        jobs = since_begin(workload.jobs)
+        earlier = workload.jobs.height - jobs.height
+        submitted = pl.col("submit_time") - (pl.col("submit_time").min() if earlier else 0.0)
+        return cls(jobs.select("job_id", submitted), earlier)
 
     @property
     def middle(self) -> Middle:
