@@ -18,8 +18,8 @@ from pathlib import Path
 
 import yaml
 
-from swflow.files.atomic import file_digest
 from swflow.files.query import query
+from swflow.files.reading import file_digest
 
 ROOT = Path(__file__).parents[1]
 

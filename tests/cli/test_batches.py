@@ -6,7 +6,7 @@ import pytest
 
 from helpers.runs import write_workloads
 from swflow.cli import main
-from swflow.files.atomic import file_digest
+from swflow.files.reading import file_digest
 
 
 @pytest.fixture

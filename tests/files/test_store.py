@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from swflow.files.atomic import file_digest
+from swflow.files.reading import file_digest
 from swflow.files.store import STORE, Store, key_of, unnamed
 
 

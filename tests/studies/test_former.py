@@ -5,7 +5,7 @@ import json
 import pytest
 
 from swflow.errors import SwflowError
-from swflow.files.atomic import file_digest
+from swflow.files.reading import file_digest
 from swflow.files.store import STORE, Store
 from swflow.studies.former import REUSED, SHOWN, remove_former
 

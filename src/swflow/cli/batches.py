@@ -63,7 +63,7 @@ def replicate(
 
 def _replicate(step: Any, kind: str, words: list[str], workload: Path, store: "Store | None") -> None:
     """Build a replicate by the command of a step, unless the store has it."""
-    from swflow.files.atomic import file_digest
+    from swflow.files.reading import file_digest
     from swflow.files.store import key_of
 
     if store is None:

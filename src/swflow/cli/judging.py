@@ -36,7 +36,8 @@ def bound(
 
     from swflow.analysis.bounds import bounds, gaps
     from swflow.analysis.metrics import metrics
-    from swflow.files.atomic import file_digest, write_text
+    from swflow.files.atomic import write_text
+    from swflow.files.reading import file_digest
     from swflow.files.tables import write_table
     from swflow.workload.clean import open_workload
 

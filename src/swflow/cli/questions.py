@@ -130,7 +130,7 @@ def whatif(
     as_json: Print the answer as JSON.
     study: The study that the answer belongs to in the database.
     """
-    from swflow.files.atomic import file_digest
+    from swflow.files.reading import file_digest
     from swflow.log.site import SITE
     from swflow.studies.answer import Question
     from swflow.studies.answer_files import as_json as json_of

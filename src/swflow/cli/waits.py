@@ -134,7 +134,7 @@ def _of_runs(workload: "Workload", log: Path, paths: list[Path]) -> "list[Why]":
     """Return why jobs wait in runs of a workload."""
     import polars as pl
 
-    from swflow.files.atomic import file_digest
+    from swflow.files.reading import file_digest
     from swflow.files.tables import read_metadata
     from swflow.scheduling.scheduler import Scheduler
     from swflow.studies.runs import runs_in
@@ -160,7 +160,8 @@ def _of_runs(workload: "Workload", log: Path, paths: list[Path]) -> "list[Why]":
 
 def _write(found: "list[Why]", log: Path, output: Path) -> None:
     """Write the reasons of every job."""
-    from swflow.files.atomic import file_digest, write_text
+    from swflow.files.atomic import write_text
+    from swflow.files.reading import file_digest
     from swflow.files.tables import write_table
     from swflow.studies.why import as_table
 

@@ -12,9 +12,9 @@ import polars as pl
 
 from swflow.database.schema import Pair, Rows
 from swflow.errors import SwflowError
-from swflow.files.atomic import file_digest, read_json
 from swflow.files.fingerprint import fingerprint
 from swflow.files.query import open_database
+from swflow.files.reading import file_digest, read_json
 from swflow.jobs.table import JOB_COLUMNS
 from swflow.names import log_of, replicate_of
 from swflow.scheduling.option_kinds import Unchecked

@@ -32,8 +32,9 @@ from swflow.figures.workloads import (
     draw_offered_load,
     draw_repetitions,
 )
-from swflow.files.atomic import atomic_path, check_output, read_json
+from swflow.files.atomic import atomic_path, check_output
 from swflow.files.query import connect
+from swflow.files.reading import read_json
 from swflow.names import log_of
 from swflow.studies.figure_options import check_figure
 

@@ -1,7 +1,6 @@
-"""Write files atomically: readers see the old file or the new one, never a part. Also hash files."""
+"""Write files atomically: readers see the old file or the new one, never a part."""
 
 import errno
-import hashlib
 import json
 import os
 import re
@@ -11,13 +10,13 @@ import stat
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from swflow.errors import SwflowError, reason_of, reason_of_writing
+from swflow.errors import SwflowError, reason_of_writing
 
 #: Name of a temporary file: process id, host and name of the final file.
 _IN_THE_MAKING = re.compile(r"\.(?P<process>[1-9][0-9]*)@(?P<host>[A-Za-z0-9_-]*)\..+", re.DOTALL)
@@ -229,25 +228,6 @@ def _move_once(source: Path, target: Path) -> None:
 def write_json(path: str | os.PathLike[str], content: Any) -> None:
     """Write a small JSON file atomically, with sorted keys."""
     write_text(path, json.dumps(content, indent=1, sort_keys=True) + "\n")
-
-
-def read_json(path: str | os.PathLike[str], what: str, marks: Mapping[str, object] | None = None) -> Any:
-    """Return the content of a JSON file; raise an error that names ``what`` it should be, with these ``marks``."""
-    try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise SwflowError(f"{path}: {reason_of(error)}") from None
-    except ValueError:
-        raise SwflowError(f"{path}: not {what}") from None
-    if marks and not (isinstance(content, dict) and marks.items() <= content.items()):
-        raise SwflowError(f"{path}: not {what}")
-    return content
-
-
-def file_digest(path: str | os.PathLike[str]) -> str:
-    """Return a hash of a file's bytes."""
-    with Path(path).open("rb") as file:
-        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
 
 
 def is_in_the_making(path: Path) -> bool:

@@ -1,13 +1,14 @@
 """Open the files of users: regular files or standard input, decompressed, with limits of their size."""
 
 import gzip
+import hashlib
 import io
 import json
 import os
 import re
 import stat
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -140,6 +141,25 @@ def read_text(path: str | os.PathLike[str], limit: Limit = SETTINGS, *, errors: 
         raise SwflowError(
             f"{_name_of(path)}:{line}: byte 0x{content[error.start]:02x} is not UTF-8; save the file as UTF-8"
         ) from None
+
+
+def read_json(path: str | os.PathLike[str], what: str, marks: Mapping[str, object] | None = None) -> Any:
+    """Return the content of a JSON file; raise an error that names ``what`` it should be, with these ``marks``."""
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SwflowError(f"{path}: {reason_of(error)}") from None
+    except ValueError:
+        raise SwflowError(f"{path}: not {what}") from None
+    if marks and not (isinstance(content, dict) and marks.items() <= content.items()):
+        raise SwflowError(f"{path}: not {what}")
+    return content
+
+
+def file_digest(path: str | os.PathLike[str]) -> str:
+    """Return a hash of a file's bytes."""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
 
 
 def parse_json(text: str | bytes, where: str, *, is_option: bool = False) -> Any:

@@ -8,7 +8,8 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from swflow.files.atomic import atomic_path, file_digest, write_text
+from swflow.files.atomic import atomic_path, write_text
+from swflow.files.reading import file_digest
 
 #: The folder of a store among the results; a store is a folder in it, named by the code that makes its files.
 STORE = ".store"

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from swflow.files.atomic import file_digest
 from swflow.files.cache import read_cached, trim, write_cached
 from swflow.files.fingerprint import fingerprint
+from swflow.files.reading import file_digest
 from swflow.forecast.cases import Cases, Recent
 from swflow.forecast.chances import Chances
 from swflow.forecast.forecaster import Forecaster

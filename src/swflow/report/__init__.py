@@ -13,10 +13,11 @@ from typing import Any
 from swflow.errors import SwflowError
 from swflow.figures.parts import DARK, Spec
 from swflow.figures.request import all_runs
-from swflow.files.atomic import read_json, write_text
+from swflow.files.atomic import write_text
 from swflow.files.cache import read_cached, write_cached
 from swflow.files.fingerprint import fingerprint
 from swflow.files.query import connect, fetched
+from swflow.files.reading import read_json
 from swflow.report.answers import COLUMNS
 from swflow.report.blocks import Page
 from swflow.report.changes import changes_page

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from swflow.errors import SwflowError
-from swflow.files.atomic import file_digest, read_json
+from swflow.files.reading import file_digest, read_json
 from swflow.files.store import STORE, unnamed
 
 #: The folders of results that show the present config only; the report removes what else they contain.

@@ -14,7 +14,8 @@ from swflow.analysis.fairness import fairness_indices
 from swflow.analysis.job_load import loads_of
 from swflow.analysis.metrics import Middle, correlations, metrics, resource_metrics
 from swflow.errors import SwflowError
-from swflow.files.atomic import file_digest, is_in_the_making, read_json, write_json
+from swflow.files.atomic import is_in_the_making, write_json
+from swflow.files.reading import file_digest, read_json
 from swflow.files.store import STORE, Store, key_of
 from swflow.files.tables import read_metadata, write_table
 from swflow.jobs.table import Workload

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from swflow.errors import SwflowError
-from swflow.files.atomic import file_digest, write_text
+from swflow.files.atomic import write_text
 from swflow.files.fingerprint import PACKAGE
+from swflow.files.reading import file_digest
 from swflow.log.catalogue import Log, default_catalogue, load_catalogue, source_of
 from swflow.log.fetch import is_at_hand
 from swflow.names import log_of, parent_of, split_step, steps_of, with_parents

@@ -10,7 +10,8 @@ import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError
-from swflow.files.atomic import read_json, write_text
+from swflow.files.atomic import write_text
+from swflow.files.reading import read_json
 from swflow.jobs.randomness import uniform_per_job
 from swflow.jobs.table import Workload, require_known
 from swflow.workload.models.fit_measures import correlation, kolmogorov_smirnov

@@ -10,7 +10,8 @@ import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError, suggest
-from swflow.files.atomic import read_json, write_text
+from swflow.files.atomic import write_text
+from swflow.files.reading import read_json
 from swflow.jobs.machine import Machine
 from swflow.jobs.randomness import generator
 from swflow.jobs.table import Entry, Workload, log_fields, require_known
