@@ -4,8 +4,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from swflow.analysis.fairness import fairness_indices, fairness_table, gini_coefficient, jain_index
 from swflow.analysis.fidelity import fidelity
+from swflow.analysis.metrics import fairness_indices, fairness_table, gini_coefficient, jain_index
 
 OUTCOMES = pl.DataFrame(
     {

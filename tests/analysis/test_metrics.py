@@ -5,10 +5,9 @@ import polars as pl
 import pytest
 
 from helpers.kernels import outcomes_of
-from swflow.analysis.fairness import fairness_indices
 from swflow.analysis.heatmap import ABOVE_1
 from swflow.analysis.job_load import loads_of
-from swflow.analysis.metrics import CORRELATED, MEASURES, METRICS, Middle, correlations, metrics
+from swflow.analysis.metrics import CORRELATED, MEASURES, METRICS, Middle, correlations, fairness_indices, metrics
 from swflow.errors import SwflowError
 
 

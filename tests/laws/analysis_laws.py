@@ -13,12 +13,11 @@ from laws import draw_log, draw_options, law, run, starts, times, with_jobs
 from swflow.analysis import verdicts
 from swflow.analysis.bounds import bounds
 from swflow.analysis.comparison import compare
-from swflow.analysis.fairness import fairness_indices, fairness_table
 from swflow.analysis.fidelity import fidelity
 from swflow.analysis.heatmap import Heatmap, bubbles, heatmap, heatmap_of_cells
 from swflow.analysis.intervals import difference_of, score_of
 from swflow.analysis.job_load import loads_of
-from swflow.analysis.metrics import MEASURES, correlations, metrics
+from swflow.analysis.metrics import MEASURES, correlations, fairness_indices, fairness_table, metrics
 from swflow.analysis.plausibility import check_workload
 from swflow.analysis.resampling import distribution_of, statistic
 from swflow.analysis.timeline import interval_means

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers.figures import errors_of
-from swflow.analysis.fairness import fairness_indices
+from swflow.analysis.metrics import fairness_indices
 from swflow.database.load import load
 from swflow.errors import SwflowError
 from swflow.figures import draw_sweep

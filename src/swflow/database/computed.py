@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from swflow.analysis.fairness import KINDS, fairness_table
 from swflow.analysis.fidelity import fidelity
 from swflow.analysis.heatmap import summarize
+from swflow.analysis.metrics import OWNERS, fairness_table
 from swflow.analysis.plausibility import LOOKED_AT, check_workload
 from swflow.database.comparisons import compare_runs
 from swflow.database.inputs import Inputs, Run, Update
@@ -127,7 +127,7 @@ def _fairness(source: Path, runs_of: Iterable[Run]) -> pl.DataFrame:
     columns = ["job_id", "wait_time", "bounded_slowdown", "processors", "run_time"]
     jobs, header = _owners(source)
     names = names_in(header).with_columns(
-        kind=pl.col("column").replace_strict({column: kind for kind, column in KINDS.items()}, default=None)
+        kind=pl.col("column").replace_strict({column: kind for kind, column in OWNERS.items()}, default=None)
     )
     found: list[pl.DataFrame] = []
     for run in runs_of:
@@ -146,7 +146,7 @@ def _fairness(source: Path, runs_of: Iterable[Run]) -> pl.DataFrame:
 def _owners(file: Path) -> tuple[pl.DataFrame, Header]:
     """Return the job ownership (user, group) of a workload, and its header."""
     if file.suffix == ".parquet" and not is_log_table(file):
-        jobs = read_columns(file, ["job_id", *KINDS.values()])
+        jobs = read_columns(file, ["job_id", *OWNERS.values()])
         return check_columns(jobs, str(file), ()), Header(read_metadata(file)["header"])
     workload = open_workload(file)
     return workload.jobs, workload.header

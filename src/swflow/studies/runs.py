@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from swflow.analysis.fairness import fairness_indices
 from swflow.analysis.job_load import loads_of
-from swflow.analysis.metrics import Middle, correlations, metrics, resource_metrics
+from swflow.analysis.metrics import Middle, correlations, fairness_indices, metrics, resource_metrics
 from swflow.errors import SwflowError
 from swflow.files.atomic import is_in_the_making, write_json
 from swflow.files.reading import file_digest, read_json

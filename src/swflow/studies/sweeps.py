@@ -11,8 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from swflow.analysis.fairness import fairness_indices
-from swflow.analysis.metrics import metrics
+from swflow.analysis.metrics import fairness_indices, metrics
 from swflow.errors import SwflowError
 from swflow.files.atomic import write_text
 from swflow.files.tables import write_table
