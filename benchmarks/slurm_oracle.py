@@ -41,9 +41,10 @@ from helpers.slurm_recordings import RESERVATIONS, compare, interval, pack, read
 from swflow.compiled.kernel import Handle, Kernel
 from swflow.errors import SwflowError
 from swflow.log.importers.sacct import RECOMMENDED
-from swflow.scheduling.orders.fair_share import Names, formula_of
 from swflow.scheduling.orders.formula import compile_formula
 from swflow.scheduling.orders.keys import Order
+from swflow.scheduling.orders.multifactor import formula_of
+from swflow.scheduling.orders.ownership import Names
 from swflow.scheduling.prepare import prepare
 from swflow.scheduling.slurm.accounts import SLURM_ACCOUNTING, compute_usage, end_use, leave_line, submit_use
 from swflow.scheduling.slurm.setup import new_states
@@ -566,7 +567,7 @@ def priorities(folder: Path) -> pl.DataFrame:
     found = []
     for weight in (name for name in WEIGHTS if name in weights):
         alone: Any = {name: value for name, value in weights.items() if name not in WEIGHTS or name == weight}
-        order = Order(formula=compile_formula(formula_of(scheduler.order, alone, Names(workload))))
+        order = Order(formula=compile_formula(formula_of(scheduler.order, alone, Names(workload).number_of)))
         machine = replace(problem.machines[0], order=order)
         computed, error, least = time.copy(), pl.Series(), np.inf
         for row in [None, *(np.flatnonzero((jobs == -1) & (time % period == 0)) if period else ())]:

@@ -21,8 +21,8 @@ from swflow.errors import SwflowError
 from swflow.jobs.machine import Machine
 from swflow.jobs.randomness import generator
 from swflow.jobs.table import Workload
-from swflow.scheduling.orders.fair_share import multifactor
 from swflow.scheduling.orders.formula import compile_formula
+from swflow.scheduling.orders.multifactor import multifactor
 from swflow.scheduling.orders.vocabulary import ORDERS
 from swflow.scheduling.reference_schedule import conventions, write_known_schedule
 from swflow.scheduling.scheduler import Scheduler

@@ -9,7 +9,8 @@ from swflow.errors import SwflowError
 from swflow.jobs.header import Header
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
-from swflow.scheduling.orders.names import Names
+from swflow.scheduling.orders.names import without_jobs
+from swflow.scheduling.orders.ownership import Names
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
 
@@ -68,7 +69,7 @@ def test_a_name_without_jobs_matches_nothing(log, kind, options):
     known = dict(zip(("user", "group", "qos", "partition"), ("ada", "bio", "high", "p"), strict=True))[kind]
     found = simulate(log, Scheduler.of("site", named(options, known)))
     assert found.height == 4
-    assert Names(log).without_jobs(named(options, known)) == {kind: ["ghost"]}
+    assert without_jobs(Names(log), named(options, known)) == {kind: ["ghost"]}
 
 
 @pytest.mark.parametrize(("kind", "options"), [case for case in CASES if "nodes" not in case[1]])

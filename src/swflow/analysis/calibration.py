@@ -16,7 +16,7 @@ from swflow.jobs.earlier import as_recorded_until_begin, since_begin
 from swflow.jobs.table import Workload
 from swflow.log.site import CLUSTERS
 from swflow.scheduling.nodes import fits_on_nodes, with_counts
-from swflow.scheduling.orders.fair_share import within_limits
+from swflow.scheduling.orders.ownership import within_limits
 from swflow.scheduling.scheduler import LOG, Scheduler
 from swflow.scheduling.simulate import simulate
 from swflow.values import MOST_PROCESSORS, WEEK

@@ -13,8 +13,7 @@ from swflow.jobs.table import Workload
 from swflow.scheduling.nested_options import Unavailable
 from swflow.scheduling.option_checks import in_ranges, positions_of
 from swflow.scheduling.option_kinds import Unchecked
-from swflow.scheduling.orders.fair_share import SELECT
-from swflow.scheduling.orders.names import Names
+from swflow.scheduling.orders.ownership import SELECT, Names
 from swflow.scheduling.scheduler import Scheduler
 
 

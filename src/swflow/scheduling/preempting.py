@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from swflow.scheduling.nested_options import Preemption
-from swflow.scheduling.orders.names import Names
+from swflow.scheduling.orders.ownership import Names
 
 #: The column with the QOS or partition of a job.
 _COLUMNS = {"qos": "queue_id", "partition": "partition_id"}

@@ -25,10 +25,10 @@ from swflow.scheduling.machine.resources import Resources
 from swflow.scheduling.nested_options import Unavailable, require_window
 from swflow.scheduling.nodes import nodes_of, processors_on, units_on
 from swflow.scheduling.options import OPTIONS
-from swflow.scheduling.orders.fair_share import ownership_of
 from swflow.scheduling.orders.formula import compile_penalty
 from swflow.scheduling.orders.keys import job_columns, mentioned, resolved_orders
-from swflow.scheduling.orders.names import Names
+from swflow.scheduling.orders.names import require_some
+from swflow.scheduling.orders.ownership import Names, ownership_of
 from swflow.scheduling.orders.vocabulary import FUNCTIONS, MOST_NAMED, PARAMETERS, PLAIN, VARIABLES
 from swflow.scheduling.plugins.source import is_own
 from swflow.scheduling.preempting import preempting_of
@@ -87,7 +87,7 @@ def prepare(workload: Workload, scheduler: Scheduler) -> Problem:
     shapes = _shapes(name, table, scheduler, max(sizes)) if moldable else None
     sharing = _shared(workload, table, scheduler)
     names = Names(workload)
-    names.require_some(scheduler.to_dict())
+    require_some(names, scheduler.to_dict())
     ownership = ownership_of(names, table, scheduler, arrays, jobs.planned)
     nodes, preempting = nodes_of(names, table, scheduler), preempting_of(names, table, scheduler)
     jobs = replace(jobs, clusters=ownership.clusters)

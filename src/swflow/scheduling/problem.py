@@ -16,8 +16,8 @@ from swflow.jobs.table import check_arrays
 from swflow.scheduling.machine.resources import Resources, longest_stretch
 from swflow.scheduling.nodes import Nodes, most_processors
 from swflow.scheduling.option_kinds import LATEST
-from swflow.scheduling.orders.fair_share import SELECT
 from swflow.scheduling.orders.keys import ARRIVAL, Order
+from swflow.scheduling.orders.ownership import SELECT
 from swflow.scheduling.orders.vocabulary import MOST_NAMED
 from swflow.scheduling.preempting import Preempting
 from swflow.scheduling.scheduler import Scheduler

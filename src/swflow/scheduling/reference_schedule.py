@@ -10,10 +10,10 @@ from swflow.errors import SwflowError
 from swflow.jobs.table import Workload, has_values
 from swflow.log.swf import run_as_swf, write_swf
 from swflow.scheduling.options import CHOICES
-from swflow.scheduling.orders.fair_share import formula_of
 from swflow.scheduling.orders.formula import PENALTIES
 from swflow.scheduling.orders.keys import mentioned
-from swflow.scheduling.orders.names import Names
+from swflow.scheduling.orders.multifactor import formula_of
+from swflow.scheduling.orders.ownership import Names
 from swflow.scheduling.orders.vocabulary import LOG, OF_ACCOUNTS, ORDERS
 from swflow.scheduling.scheduler import Scheduler
 from swflow.version import __version__
@@ -168,7 +168,7 @@ def _of_queue(workload: Workload, scheduler: Scheduler) -> list[str]:
 def _order_text(order: Any, workload: Workload, scheduler: Scheduler) -> str:
     if not isinstance(order, str):
         return "a function"
-    weighed = formula_of(order, scheduler.priority, Names(workload))
+    weighed = formula_of(order, scheduler.priority, Names(workload).number_of)
     formula = weighed if weighed != order else ORDERS[order].formula if order in ORDERS else None
     named = f"{order}, that is, " if formula else ""
     return f"{named}the smallest value of {formula or order} first; ties by submit time, then job id"

@@ -13,8 +13,7 @@ from swflow.jobs.table import Workload
 from swflow.log.site import PER_NODE, SITE, node_of, peaks_of
 from swflow.scheduling.nodes import fits_on_nodes, processors_on, units_on, with_counts
 from swflow.scheduling.option_kinds import Unchecked
-from swflow.scheduling.orders.fair_share import within_limits
-from swflow.scheduling.orders.names import Names
+from swflow.scheduling.orders.ownership import Names, within_limits
 from swflow.scheduling.scheduler import Scheduler
 from swflow.studies.variants import Amount, Change, Variant
 

@@ -15,7 +15,8 @@ from swflow.phrases import listed
 from swflow.scheduling.nested_options import LIMITED_COLUMNS
 from swflow.scheduling.nodes import processors_on
 from swflow.scheduling.option_kinds import Unchecked
-from swflow.scheduling.orders.names import COLUMNS, Names, absent_in_words, named_in
+from swflow.scheduling.orders.names import absent_in_words, named_in, without_jobs
+from swflow.scheduling.orders.ownership import COLUMNS, Names
 from swflow.studies.hardware import partitions_named
 from swflow.studies.preempted_runs import with_joined_runs
 from swflow.values import mapping
@@ -95,7 +96,7 @@ class SiteConfig:
 
         Limits of accounts stay, because the scheduler refuses accounts that have no effect.
         """
-        named, absent = named_in(self.options), names.without_jobs(self.options)
+        named, absent = named_in(self.options), without_jobs(names, self.options)
         if options.get("accounts"):
             absent.pop("group", None)
         limits = {
@@ -149,7 +150,7 @@ class SiteConfig:
         if self.limits:
             some = ", ".join(self.limits[:_MOST_LIMITS]) + ", …" * (len(self.limits) > _MOST_LIMITS)
             found.append(f"Limits that are not simulated ({some}) can make jobs wait in the log that start here.")
-        absent = Names(workload).without_jobs(self.options)
+        absent = without_jobs(Names(workload), self.options)
         return found + ([absent_in_words(absent)] if absent else [])
 
 

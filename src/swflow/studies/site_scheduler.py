@@ -27,7 +27,8 @@ from swflow.scheduling.named import KNOWN, read_scheduler
 from swflow.scheduling.nested_options import LIMITED, LIMITS, USER_LIMITS, WITH_USER_LIMITS, Limits
 from swflow.scheduling.option_kinds import Unchecked
 from swflow.scheduling.orders.keys import mentioned
-from swflow.scheduling.orders.names import Names, named_in, shortened
+from swflow.scheduling.orders.names import named_in, shortened, without_jobs
+from swflow.scheduling.orders.ownership import Names
 from swflow.scheduling.orders.vocabulary import LOG, MULTIFACTOR, OF_TREE, OF_USAGE, ORDERS
 from swflow.studies.site_config import SiteConfig
 from swflow.workload.clean import guess_of, is_as_recorded
@@ -147,7 +148,7 @@ class SiteModel:
         asked += [("--share", text, read_shares(text)) for text in shares if not _uses_accounts(self.options)]
         for option, text, options in asked:
             named = named_in({**options, "accounts": None})
-            for kind, absent in names.without_jobs(options).items():
+            for kind, absent in without_jobs(names, options).items():
                 for name in (name for name in absent if name in named[kind]):
                     hint = suggest(name, names.known(kind))
                     if not hint.startswith("; did you mean"):

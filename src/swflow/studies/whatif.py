@@ -16,7 +16,8 @@ from swflow.errors import SwflowError, UnsupportedError
 from swflow.jobs.earlier import as_recorded_until_begin, since_begin
 from swflow.jobs.eligibility import require_supported
 from swflow.jobs.table import Workload, sort_jobs
-from swflow.scheduling.orders.names import Names
+from swflow.scheduling.orders.names import require_some
+from swflow.scheduling.orders.ownership import Names
 from swflow.scheduling.scheduler import LOG, Scheduler
 from swflow.studies.group_waits import GROUP_COLUMNS, RECORDED, Waits, compared, groups_of, waits_of
 from swflow.studies.hardware import fitting, hardware_of, resources_of
@@ -176,7 +177,7 @@ def ask(
     settings = [hardware_of(variant, workload) for variant in chosen]
     names = Names(workload)
     for options, _ in settings:
-        names.require_some(options)
+        require_some(names, options)
     fits = [tuple(fitting(workload, *setting)) for setting in settings]
     jobs = workload.jobs.filter(pl.all_horizontal(*itertools.chain(*fits)))
     left_out = workload.jobs.height - jobs.height

@@ -1,87 +1,50 @@
-"""Names of users, groups, partitions and QOS in the options of a scheduler, and their numbers in a workload."""
+"""Users, groups, partitions and QOS that the options of a scheduler name, and those that a log has."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from swflow.errors import SwflowError, suggest
-from swflow.jobs.table import Workload, has_values
 from swflow.scheduling.option_kinds import Unchecked
-
-#: The columns of the job table with the owners of a job.
-COLUMNS = {"user": "user_id", "group": "group_id", "partition": "partition_id", "qos": "queue_id"}
+from swflow.scheduling.orders.ownership import COLUMNS, NO_JOB, Names
 
 #: Several of each kind, for messages.
 PLURALS = {"user": "users", "group": "groups", "partition": "partitions", "qos": "QOS"}
-
-#: The number of a name without jobs: no job has it.
-NO_JOB = -1
 
 #: Names of a kind that messages show.
 _SHOWN = 4
 
 
-class Names:
-    """The users, groups, partitions and QOS of a workload: their names and numbers, and which kinds it records."""
+def require_some(of_log: Names, options: Unchecked) -> None:
+    """Raise an error if the options name users, groups, partitions or QOS, and none of one kind has jobs."""
+    apart, accounts = named_in({**options, "accounts": None}), options.get("accounts") or {}
+    for kind, all_names in named_in(options).items():
+        known = of_log.known(kind)
+        # The accounts of a site say nothing of a log without names.
+        names = all_names if known else [name for name in apart[kind] if kind != "group" or name not in accounts]
+        if kind != "qos" and kind not in of_log.recorded:
+            continue  # where a limit or an order needs it, the error is another one
+        # Numbers do not say which cluster they belong to.
+        if not names or any(name.isdecimal() or name in known for name in names):
+            continue
+        has = f"the log has {shortened(known)}" if known else "the log has no names, give numbers"
+        hint = suggest(names[0], known) if len(names) == 1 and known else ""
+        raise SwflowError(
+            f"{of_log.log} has no {kind} {names[0]!r}{hint}; the scheduler names {shortened(names)}, and "
+            f"{has}; expected the {PLURALS[kind]} of the same cluster"
+        )
 
-    def __init__(self, workload: Workload) -> None:
-        self.log, self.header, jobs = workload.name, workload.header, workload.jobs
-        self.recorded = frozenset(kind for kind, column in COLUMNS.items() if has_values(jobs, column))
-        self.has_jobs = not jobs.is_empty()
-        self._known: dict[str, dict[str, int]] = {}
 
-    def known(self, kind: str) -> dict[str, int]:
-        """Return the numbers of all names of a kind."""
-        if kind not in self._known:
-            names = self.header.names_of(COLUMNS[kind])
-            self._known[kind] = {text: number for number, text in names.items()}
-        return self._known[kind]
-
-    def number_of(self, kind: str, name: str) -> int:
-        """Return the number of a name, or of a number as text; `NO_JOB` if the workload does not have it."""
-        known = self.known(kind)
-        if name in known:
-            return known[name]
-        return int(name) if name.isdecimal() else NO_JOB
-
-    def name_of(self, kind: str, number: int) -> str:
-        """Return the name of a user or group, or its number as text."""
-        return self.header.names_of(COLUMNS[kind]).get(number, str(number))
-
-    def shown(self, kind: str, number: int) -> str:
-        """Return a number with its name, if it has one."""
-        name = self.header.names_of(COLUMNS[kind]).get(number)
-        return f"{name} ({number})" if name else str(number)
-
-    def require_some(self, options: Unchecked) -> None:
-        """Raise an error if the options name users, groups, partitions or QOS, and none of one kind has jobs."""
-        apart, accounts = named_in({**options, "accounts": None}), options.get("accounts") or {}
-        for kind, all_names in named_in(options).items():
-            known = self.known(kind)
-            # The accounts of a site say nothing of a log without names.
-            names = all_names if known else [name for name in apart[kind] if kind != "group" or name not in accounts]
-            if kind != "qos" and kind not in self.recorded:
-                continue  # where a limit or an order needs it, the error is another one
-            # Numbers do not say which cluster they belong to.
-            if not names or any(name.isdecimal() or name in known for name in names):
-                continue
-            has = f"the log has {shortened(known)}" if known else "the log has no names, give numbers"
-            hint = suggest(names[0], known) if len(names) == 1 and known else ""
-            raise SwflowError(
-                f"{self.log} has no {kind} {names[0]!r}{hint}; the scheduler names {shortened(names)}, and "
-                f"{has}; expected the {PLURALS[kind]} of the same cluster"
-            )
-
-    def without_jobs(self, options: Unchecked) -> dict[str, list[str]]:
-        """Return the names in the options that no job has, by kind; an account has the jobs of those below it."""
-        found: dict[str, list[str]] = {}
-        above = {str(name): one.get("parent") for name, one in (options.get("accounts") or {}).items()}
-        for kind, names in named_in(options).items():
-            having = {name for name in names if self.number_of(kind, name) != NO_JOB}
-            if kind == "group":
-                having |= set().union(*(_line(name, above) for name in having))
-            absent = [name for name in names if name not in having]
-            found |= {kind: absent} if absent else {}
-        return found
+def without_jobs(of_log: Names, options: Unchecked) -> dict[str, list[str]]:
+    """Return the names in the options that no job has, by kind; an account has the jobs of those below it."""
+    found: dict[str, list[str]] = {}
+    above = {str(name): one.get("parent") for name, one in (options.get("accounts") or {}).items()}
+    for kind, names in named_in(options).items():
+        having = {name for name in names if of_log.number_of(kind, name) != NO_JOB}
+        if kind == "group":
+            having |= set().union(*(_line(name, above) for name in having))
+        absent = [name for name in names if name not in having]
+        found |= {kind: absent} if absent else {}
+    return found
 
 
 def _line(name: str, above: Mapping[str, Any]) -> set[str]:

@@ -1,6 +1,6 @@
 """Job ownership: fair share, limits and partitions, from names in the options to numbers of a workload."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +9,7 @@ import polars as pl
 
 from swflow.errors import SwflowError
 from swflow.jobs.eligibility import demands_of, require_demands
-from swflow.jobs.table import Workload
+from swflow.jobs.table import Workload, has_values
 from swflow.scheduling.nested_options import (
     LIMITED_COLUMNS,
     LIMITS,
@@ -19,13 +19,18 @@ from swflow.scheduling.nested_options import (
     Account,
     Cluster,
     Limits,
-    Priority,
     accounts_above,
 )
 from swflow.scheduling.orders.keys import mentioned
-from swflow.scheduling.orders.names import COLUMNS, NO_JOB, Names
-from swflow.scheduling.orders.vocabulary import MULTIFACTOR, OF_ACCOUNTS, OF_TREE
+from swflow.scheduling.orders.multifactor import formula_of
+from swflow.scheduling.orders.vocabulary import OF_ACCOUNTS, OF_TREE
 from swflow.scheduling.state.accounts import UNLIMITED, AccountTree, Owners
+
+#: The columns of the job table with the owners of a job.
+COLUMNS = {"user": "user_id", "group": "group_id", "partition": "partition_id", "qos": "queue_id"}
+
+#: The number of a name without jobs: no job has it.
+NO_JOB = -1
 
 #: The command that leaves out jobs.
 SELECT = "with swflow select --where"
@@ -36,63 +41,37 @@ _NEEDS = {"user_usage": ("user",), "user_share": ("user",), "group_usage": ("gro
           "partition_id": ("partition",)}  # fmt: skip
 
 
-def multifactor(priority: Priority, number_of: Callable[[str, str], int]) -> str:
-    """
-    Return Slurm's multifactor priority as a formula; it is negative, since the smallest value is served first.
+class Names:
+    """The users, groups, partitions and QOS of a workload: their names and numbers, and which kinds it records."""
 
-    Age counts up to ``max_age``; the fair-share factor is that of the fair tree, or 2 to the power of minus usage over
-    share (over the damping) of the user, the group, or the association of both; the size factor is the share of the
-    machine's processors, or with ``nodes`` the mean of that and of the share of nodes; partitions and QOS count by
-    their priority over the largest. Whole points are rounded down, to at least 1 (`_get_priority_internal` in Slurm's
-    priority_multifactor.c).
+    def __init__(self, workload: Workload) -> None:
+        self.log, self.header, jobs = workload.name, workload.header, workload.jobs
+        self.recorded = frozenset(kind for kind, column in COLUMNS.items() if has_values(jobs, column))
+        self.has_jobs = not jobs.is_empty()
+        self._known: dict[str, dict[str, int]] = {}
 
-    ``priority`` has keys of `swflow.scheduling.nested_options.PRIORITY`; a missing weight is 0. ``number_of`` returns
-    the number of a ``partition`` or ``qos``, given that word and the name; a negative number is that of no job.
+    def known(self, kind: str) -> dict[str, int]:
+        """Return the numbers of all names of a kind."""
+        if kind not in self._known:
+            names = self.header.names_of(COLUMNS[kind])
+            self._known[kind] = {text: number for number, text in names.items()}
+        return self._known[kind]
 
-    References
-    ----------
-    SchedMD, "Multifactor Priority Plugin", "Classic Fairshare Algorithm" and "Fair Tree Fairshare Algorithm", Slurm's
-    manual (slurm.schedmd.com/priority_multifactor.html, classic_fair_share.html, fair_tree.html).
+    def number_of(self, kind: str, name: str) -> int:
+        """Return the number of a name, or of a number as text; `NO_JOB` if the workload does not have it."""
+        known = self.known(kind)
+        if name in known:
+            return known[name]
+        return int(name) if name.isdecimal() else NO_JOB
 
-    Examples
-    --------
-    >>> multifactor({"age": 1000, "fair_share": 500, "max_age": 86400}, lambda kind, name: 0)
-    '-(1000 * min(1, wait / 86400) + 500 * 2 ** (-user_usage / user_share))'
-    >>> multifactor({"partition": 10, "partition_factors": {"a": 1, "b": 4}}, lambda kind, name: ord(name))
-    '-(10 * max(0.25 * (partition_id == 97), 1.0 * (partition_id == 98)))'
-    """
-    who = priority.get("fair_share_of", "user")
-    damping = priority.get("dampening", 1)
-    size = "processors / machine_processors"
-    if "nodes" in priority:
-        size = f"((requested_nodes / {priority['nodes']} + {size}) / 2)"
-    ratio = "association_usage" if who == "association" else f"{who}_usage / {who}_share"
-    classic = f"2 ** (-{ratio}{f' / {damping!r}' if damping != 1 else ''})"
-    factors = {
-        "age": f"min(1, wait / {priority.get('max_age', 604800)!r})",
-        "fair_share": "fair_tree" if who == "fair-tree" else classic,
-        "size": f"(1 - {size})" if priority.get("favor_small") else size,
-    }
-    of_partition, of_qos = priority.get("partition_factors", {}), priority.get("qos_factors", {})
-    for kind, column, points in (("partition", "partition_id", of_partition), ("qos", "queue_id", of_qos)):
-        numbers = {name: number_of(kind, name) for name in points}
-        largest = max(points.values(), default=0) or 1
-        each = [
-            f"{points[name] / largest!r} * ({column} == {number})" for name, number in numbers.items() if number >= 0
-        ]
-        factors[kind] = f"max({', '.join(each if len(each) > 1 else [*each, '0'])})" if each else "0"
-    terms = [f"{priority.get(name)!r} * {factor}" for name, factor in factors.items() if priority.get(name)]
-    if not terms:
-        return "0"
-    total = f"({' + '.join(terms)})"
-    return f"-max(1, {total} // 1)" if priority.get("whole_points") else f"-{total}"
+    def name_of(self, kind: str, number: int) -> str:
+        """Return the name of a user or group, or its number as text."""
+        return self.header.names_of(COLUMNS[kind]).get(number, str(number))
 
-
-def formula_of(order: Any, priority: Priority | None, names: Names) -> Any:
-    """Return an order, with slurm-multifactor replaced by the formula of the scheduler's weights, if it has some."""
-    if order != MULTIFACTOR or priority is None:
-        return order
-    return multifactor(priority, names.number_of)
+    def shown(self, kind: str, number: int) -> str:
+        """Return a number with its name, if it has one."""
+        name = self.header.names_of(COLUMNS[kind]).get(number)
+        return f"{name} ({number})" if name else str(number)
 
 
 class _Accounts:
@@ -408,7 +387,7 @@ def ownership_of(
         If the log does not record an owner that is needed, or a job needs more than its cluster or its limit.
     """
     formulas = [
-        [formula_of(order, scheduler.priority, names) for order in (queue.order, queue.backfill_order)]
+        [formula_of(order, scheduler.priority, names.number_of) for order in (queue.order, queue.backfill_order)]
         for queue in scheduler.queues
     ]
     orders = tuple((order, order if second is None else second) for order, second in formulas)
