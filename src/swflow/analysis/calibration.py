@@ -15,10 +15,11 @@ from swflow.errors import SwflowError
 from swflow.jobs.earlier import as_recorded_until_begin, since_begin
 from swflow.jobs.table import Workload
 from swflow.log.site import CLUSTERS
-from swflow.scheduling.nodes import fits_on_nodes, with_counts
+from swflow.scheduling.nodes import with_counts
 from swflow.scheduling.orders.ownership import within_limits
 from swflow.scheduling.scheduler import LOG, Scheduler
 from swflow.scheduling.simulate import simulate
+from swflow.scheduling.slurm.problem import fits_on_nodes
 from swflow.values import MOST_PROCESSORS, WEEK
 from swflow.workload.models.fit_measures import kolmogorov_smirnov
 

@@ -11,10 +11,10 @@ import polars as pl
 from swflow.analysis.wait_parts import REASONS
 from swflow.errors import SwflowError, UnsupportedError
 from swflow.jobs.table import Workload
-from swflow.scheduling.nodes import Nodes
 from swflow.scheduling.prepare import prepare
 from swflow.scheduling.problem import Problem, Window
 from swflow.scheduling.scheduler import LOG, Scheduler
+from swflow.scheduling.slurm.problem import Nodes
 from swflow.scheduling.waits.divide import Waiting, divide
 
 #: The allocations for which processors have numbers, and the one whose jobs need consecutive ones.

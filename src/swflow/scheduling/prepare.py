@@ -23,7 +23,7 @@ from swflow.jobs.machine import MOST_PROCESSORS, free_memory
 from swflow.jobs.table import Workload, check_arrays, check_workload, without_status
 from swflow.scheduling.machine.resources import Resources
 from swflow.scheduling.nested_options import Unavailable, require_window
-from swflow.scheduling.nodes import nodes_of, processors_on, units_on
+from swflow.scheduling.nodes import processors_on, units_on
 from swflow.scheduling.options import OPTIONS
 from swflow.scheduling.orders.formula import compile_penalty
 from swflow.scheduling.orders.keys import job_columns, mentioned, resolved_orders
@@ -31,9 +31,9 @@ from swflow.scheduling.orders.names import require_some
 from swflow.scheduling.orders.ownership import Names, ownership_of
 from swflow.scheduling.orders.vocabulary import FUNCTIONS, MOST_NAMED, PARAMETERS, PLAIN, VARIABLES
 from swflow.scheduling.plugins.source import is_own
-from swflow.scheduling.preempting import preempting_of
 from swflow.scheduling.problem import ATTRIBUTES, Jobs, Machine, Problem, Shapes, items_of
 from swflow.scheduling.scheduler import LOG, Scheduler
+from swflow.scheduling.slurm.problem import nodes_of, preempting_of
 from swflow.values import day_or_moment
 
 #: The options that need no columns besides those that every workload has, or that `columns_needed` names.

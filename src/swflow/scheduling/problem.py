@@ -14,13 +14,12 @@ from swflow.jobs.dependencies import Dependencies
 from swflow.jobs.machine import MOST_PROCESSORS
 from swflow.jobs.table import check_arrays
 from swflow.scheduling.machine.resources import Resources, longest_stretch
-from swflow.scheduling.nodes import Nodes, most_processors
 from swflow.scheduling.option_kinds import LATEST
 from swflow.scheduling.orders.keys import ARRIVAL, Order
 from swflow.scheduling.orders.ownership import SELECT
 from swflow.scheduling.orders.vocabulary import MOST_NAMED
-from swflow.scheduling.preempting import Preempting
 from swflow.scheduling.scheduler import Scheduler
+from swflow.scheduling.slurm.problem import Nodes, Preempting, most_processors
 from swflow.scheduling.state.accounts import Owners
 from swflow.scheduling.state.items import Items
 

@@ -11,10 +11,11 @@ from swflow.errors import SwflowError, suggest
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
 from swflow.log.site import PER_NODE, SITE, node_of, peaks_of
-from swflow.scheduling.nodes import fits_on_nodes, processors_on, units_on, with_counts
+from swflow.scheduling.nodes import processors_on, units_on, with_counts
 from swflow.scheduling.option_kinds import Unchecked
 from swflow.scheduling.orders.ownership import Names, within_limits
 from swflow.scheduling.scheduler import Scheduler
+from swflow.scheduling.slurm.problem import fits_on_nodes
 from swflow.studies.variants import Amount, Change, Variant
 
 

@@ -7,8 +7,8 @@ import numpy as np
 
 from swflow.compiled.kernel import record
 from swflow.scheduling.machine.allocation import EMPTY, ONE, lowest, ones
-from swflow.scheduling.nodes import Nodes
 from swflow.scheduling.slurm.preempted import Preempted, classes_that_preempt
+from swflow.scheduling.slurm.problem import Nodes
 from swflow.scheduling.state.items import Items
 
 #: Some processors of a node that a running job has, or will have, and the ``next`` part of the same job, -1 for none.

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from swflow.compiled.kernel import record
-from swflow.scheduling.preempting import Preempting
+from swflow.scheduling.slurm.problem import Preempting
 from swflow.scheduling.state.heap import ELEMENT
 
 #: A running job that may be preempted, with its first part, its number of nodes, and its class's value; ``usable``
