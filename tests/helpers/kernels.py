@@ -12,13 +12,13 @@ from swflow.compiled.kernel import Callback, interpreted
 from swflow.compiled.source import Linker, plain_argument
 from swflow.jobs.dependencies import Dependencies
 from swflow.scheduling.machine.resources import Resources
-from swflow.scheduling.orders.keys import JobColumns, Order, resolved_order
+from swflow.scheduling.orders.keys import Order, job_columns, resolved_order
 from swflow.scheduling.outcomes import OUTCOME_COLUMNS, with_derived
-from swflow.scheduling.problem import Jobs, Machine, Problem, Shapes
+from swflow.scheduling.problem import Machine, Problem
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.solve import solve
 from swflow.scheduling.state.accounts import UNLIMITED, Owners
-from swflow.scheduling.state.items import Items
+from swflow.scheduling.state.items import Jobs, Shapes
 from swflow.scheduling.state.schedule import Schedule
 
 #: The backfills by the names of `tests/naive.py`, in which `lookahead` is EASY with several reservations.
@@ -55,18 +55,9 @@ def simulate_arrays(
     and so on, of which jobs need ``demands``.
     """
     select = options.get("select", "requested")
-    job = np.repeat(np.arange(submit.size), np.diff(shapes.first)) if shapes and select == "submit" else None
-    known = np.full((submit.size, 6), np.nan) if attributes is None else attributes
+    jobs = Jobs(submit, run, planned, processors, attributes, users, partition, demands)
     named = {f"r{number}": number for number in range(min(len(units), 4))}
-    needed = np.empty((0, 0), np.int64) if demands is None else demands
-    owned = np.full((submit.size, 3), np.nan) if owners is None else owners.variables
-    slots = np.array([*named.values(), *[-1] * (4 - len(named))])
-    none = np.empty(0, np.int64)
-    columns = JobColumns(Items(submit, run, planned, processors, none, none, needed), known, owned, slots)
-    if job is not None and shapes is not None:
-        items = Items(submit[job], shapes.run, shapes.planned, shapes.processors, shapes.first, job)
-        items = items._replace(demands=needed if demands is None else needed[job])
-        columns = JobColumns(items, known[job], owned[job], slots)
+    columns = job_columns(jobs, shapes if select == "submit" else None, owners, named.values())
     dependencies = dependencies if feedback is None else Dependencies(*feedback)
     changing = frozenset(["estimate"] * bool(options.get("predict")) + ["submit_time"] * (dependencies is not None))
 
@@ -110,10 +101,9 @@ def simulate_arrays(
         runtime="shared" if resources is not None and resources.slows else "trace",
         **_usage(options.get("half_life", math.inf)),
     )
-    jobs = Jobs(submit, run, planned, processors, attributes, users, partition, demands)
     return solve(
         Problem(
-            jobs, policy, tuple(machines), shapes, resources, owners, dependencies, slots=slots,
+            jobs, policy, tuple(machines), shapes, resources, owners, dependencies, columns=columns,
             cancelled_after=cancelled_after,
         )
     )  # fmt: skip

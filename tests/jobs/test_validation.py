@@ -19,9 +19,9 @@ from swflow.files.tables import read_workload, write_table, write_workload
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import END_OF_TIME, SWF_FIELDS, Workload, check_workload
 from swflow.scheduling.machine.resources import Resources, longest_stretch
-from swflow.scheduling.problem import Shapes
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
+from swflow.scheduling.state.items import Shapes
 from swflow.workload.clean import clean, clean_log, open_workload, recorded_use
 
 TABLE: dict[str, list[Any]] = {

@@ -20,8 +20,7 @@ from swflow.scheduling.machine import moves
 from swflow.scheduling.machine import plan as plans
 from swflow.scheduling.options import CHOICES
 from swflow.scheduling.orders.keys import key_function
-from swflow.scheduling.problem import Shapes
-from swflow.scheduling.state.items import Items
+from swflow.scheduling.state.items import Items, Shapes
 
 
 def by_kernel(jobs: Jobs, machine: int, **options: Any) -> list[float]:

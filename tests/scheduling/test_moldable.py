@@ -13,7 +13,7 @@ import naive
 from helpers.kernels import simulate_arrays
 from helpers.workloads import BACKFILLS, ORDERS, Moldable, mold, random_jobs
 from swflow.scheduling.orders.keys import key_function
-from swflow.scheduling.problem import Shapes
+from swflow.scheduling.state.items import Shapes
 
 SELECTIONS = ("submit", "start")
 

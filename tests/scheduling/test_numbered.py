@@ -16,7 +16,7 @@ from helpers.workloads import ALLOCATION_NAMES, Row, mold, random_jobs, random_p
 from swflow.errors import SwflowError
 from swflow.scheduling.orders.keys import key_function
 from swflow.scheduling.orders.vocabulary import ORDERS as NAMED
-from swflow.scheduling.problem import Shapes
+from swflow.scheduling.state.items import Shapes
 from swflow.scheduling.state.schedule import Schedule
 
 #: The slow simulator's orders that have names here, too; other tests may give it more.

@@ -20,10 +20,10 @@ from swflow.files.tables import read_workload, write_workload
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
 from swflow.scheduling.prepare import prepare
-from swflow.scheduling.problem import Shapes
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
 from swflow.scheduling.state.accounts import UNLIMITED
+from swflow.scheduling.state.items import Shapes
 
 TINY = pl.DataFrame(
     {

@@ -6,14 +6,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from swflow.scheduling.orders.keys import Order
-from swflow.scheduling.problem import Machine, Problem, Shapes, Window
+from swflow.scheduling.problem import Machine, Problem, Window
 from swflow.scheduling.state import layout
 from swflow.scheduling.state.accounts import Accounting
 from swflow.scheduling.state.arrivals import Arrivals
 from swflow.scheduling.state.cancellations import CANCELLATIONS, new_cancellations
 from swflow.scheduling.state.dependents import DEPENDENTS, new_dependents
 from swflow.scheduling.state.heap import ELEMENT
-from swflow.scheduling.state.items import Items
+from swflow.scheduling.state.items import Items, Shapes
 from swflow.scheduling.state.layout import State
 from swflow.scheduling.state.queue import new_tree
 

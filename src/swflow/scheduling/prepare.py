@@ -1,8 +1,9 @@
 """Turn a workload and a scheduler into a validated `Problem`."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,6 @@ from swflow.jobs.eligibility import (
     require_demands,
     require_supported,
 )
-from swflow.jobs.header import Header
 from swflow.jobs.machine import MOST_PROCESSORS, free_memory
 from swflow.jobs.table import Workload, check_arrays, check_workload, without_status
 from swflow.scheduling.machine.resources import Resources
@@ -31,9 +31,10 @@ from swflow.scheduling.orders.names import require_some
 from swflow.scheduling.orders.ownership import Names, ownership_of
 from swflow.scheduling.orders.vocabulary import FUNCTIONS, MOST_NAMED, PARAMETERS, PLAIN, VARIABLES
 from swflow.scheduling.plugins.source import is_own
-from swflow.scheduling.problem import ATTRIBUTES, Jobs, Machine, Problem, Shapes, items_of
+from swflow.scheduling.problem import Machine, Problem
 from swflow.scheduling.scheduler import LOG, Scheduler
 from swflow.scheduling.slurm.problem import nodes_of, preempting_of
+from swflow.scheduling.state.items import ATTRIBUTES, Jobs, Shapes
 from swflow.values import day_or_moment
 
 #: The options that need no columns besides those that every workload has, or that `columns_needed` names.
@@ -72,7 +73,7 @@ def prepare(workload: Workload, scheduler: Scheduler) -> Problem:
     name, resources = workload.name, _resources_at(workload, scheduler)
     moldable = scheduler.shapes != "requested"
     sizes = _sizes(scheduler, workload.machine.processors)
-    times_away = _times_away(scheduler.unavailable, workload.header)
+    times_away = _times_away(scheduler.unavailable, workload.header.seconds_since_start)
     table = without_status(workload.jobs, scheduler.without_status, name)
     # Requests may be wider than the machine, as long as a shape fits.
     table = check_workload(eligible_jobs(table, name), MOST_PROCESSORS if moldable else max(sizes), name)
@@ -93,8 +94,7 @@ def prepare(workload: Workload, scheduler: Scheduler) -> Problem:
     jobs = replace(jobs, clusters=ownership.clusters)
     named = _mentioned_resources(scheduler, resources[0])
     # Static keys may depend on the shapes that are chosen at the submission, or on the requests.
-    items = items_of(jobs, shapes if scheduler.shapes == "submit" else None)
-    columns = job_columns(items, jobs.attributes, ownership.owners, named.values())
+    columns = job_columns(jobs, shapes if scheduler.shapes == "submit" else None, ownership.owners, named.values())
     late = {"estimate"} if scheduler.prediction == "system" else set[str]()
     if dependencies is not None or preempting is not None:  # submit times depend on the schedule
         late.add("submit_time")
@@ -108,7 +108,7 @@ def prepare(workload: Workload, scheduler: Scheduler) -> Problem:
     ]
     return Problem(
         jobs, scheduler, tuple(machines), shapes, sharing, ownership.owners, dependencies, name, table,
-        cancelled_after, columns.slots, nodes, preempting, workload.header.start or 0,
+        cancelled_after, columns, nodes, preempting, workload.header.start or 0,
     )  # fmt: skip
 
 
@@ -214,13 +214,13 @@ def _attributes(table: pl.DataFrame) -> np.ndarray:
     return known.to_numpy(order="c")
 
 
-def _times_away(unavailable: Iterable[Unavailable], header: Header) -> list[tuple[float, float]]:
+def _times_away(unavailable: Iterable[Unavailable], since_start: Callable[[date], float]) -> list[tuple[float, float]]:
     """Return when windows begin and end, in seconds from the log's start; one without an end lasts for ever."""
 
     def seconds(value: Any, key: str) -> float:
         if isinstance(value, int | float):
             return float(value)
-        return header.seconds_since_start(day_or_moment(value, f"unavailable: {key}"))
+        return since_start(day_or_moment(value, f"unavailable: {key}"))
 
     times = []
     for window in unavailable:

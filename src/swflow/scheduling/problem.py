@@ -15,47 +15,16 @@ from swflow.jobs.machine import MOST_PROCESSORS
 from swflow.jobs.table import check_arrays
 from swflow.scheduling.machine.resources import Resources, longest_stretch
 from swflow.scheduling.option_kinds import LATEST
-from swflow.scheduling.orders.keys import ARRIVAL, Order
+from swflow.scheduling.orders.keys import ARRIVAL, JobColumns, Order, job_columns
 from swflow.scheduling.orders.ownership import SELECT
 from swflow.scheduling.orders.vocabulary import MOST_NAMED
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.slurm.problem import Nodes, Preempting, most_processors
 from swflow.scheduling.state.accounts import Owners
-from swflow.scheduling.state.items import Items
-
-#: The columns of `Jobs.attributes`: numbers of the log, NaN where unknown, and nodes (1 if unknown).
-ATTRIBUTES = ("user_id", "group_id", "queue_id", "executable_id", "job_id", "requested_nodes")
+from swflow.scheduling.state.items import ATTRIBUTES, Items, Jobs, Shapes
 
 #: A window without processors: from, until (infinity: for ever), processors. Times in seconds.
 Window = tuple[float, float, int]
-
-
-@dataclass(frozen=True)
-class Jobs:
-    """The jobs of a problem, one element each; of moldable jobs their requests. Times are in seconds."""
-
-    submit: np.ndarray  # float64, ascending
-    run: np.ndarray  # float64
-    planned: np.ndarray  # float64: planned run times, not below ``run`` and raised to 1
-    processors: np.ndarray  # int64, at most the machine's
-    attributes: np.ndarray | None = None  # float64 (jobs, 6): the columns are `ATTRIBUTES`
-    users: np.ndarray | None = None  # int64: the user of each job, for predictions
-    clusters: np.ndarray | None = None  # int64: the cluster of each job's partition, from 0
-    demands: np.ndarray | None = None  # int64 (jobs, resources): the units that a job occupies while it runs
-
-
-@dataclass(frozen=True)
-class Shapes:
-    """
-    The shapes of moldable jobs: the numbers of processors on which they can run.
-
-    The shapes of job j are those from ``first[j]`` to before ``first[j + 1]``, at least one, by ascending processors.
-    """
-
-    first: np.ndarray  # int64
-    run: np.ndarray  # float64, seconds
-    planned: np.ndarray  # float64: planned run times, at least 1 s and not below ``run``
-    processors: np.ndarray  # int64, 1 to the machine's
 
 
 @dataclass(frozen=True)
@@ -97,7 +66,7 @@ class Problem:
     name: str = "jobs"  # the name of the workload, for errors
     table: pl.DataFrame = field(default_factory=pl.DataFrame)  # the jobs; empty if there are only arrays
     cancelled_after: np.ndarray | None = None  # seconds from the submission of each job; infinity: not cancelled
-    slots: np.ndarray = field(default_factory=lambda: np.full(MOST_NAMED, -1))  # see `JobColumns`
+    columns: JobColumns | None = None  # the data of its items; None: only those of the jobs
     nodes: Nodes | None = None  # if the policy places jobs on nodes
     preempting: Preempting | None = None  # if jobs may preempt others
     # The start of the log in seconds from 1970 on, from which slots of backfill slurm count; 0 if unknown.
@@ -118,23 +87,19 @@ class Problem:
         """Return the number of a job in the log, or its row if there are only arrays."""
         return int(self.table["job_id"][int(job)]) if self.table.height else int(job)
 
+    @property
+    def slots(self) -> np.ndarray:
+        """The columns of the demands that formulas receive, as `JobColumns` has them."""
+        return np.full(MOST_NAMED, -1) if self.columns is None else self.columns.slots
+
     @cached_property
     def items(self) -> Items:
         """What may be queued."""
-        items = items_of(self.jobs, self.shapes if self.policy.shapes == "submit" else None)
+        columns = self.columns or job_columns(self.jobs, self.shapes if self.policy.shapes == "submit" else None)
+        items = columns.items
         if items.planned.min(initial=1.0) < 1.0:
             items = items._replace(planned=np.maximum(items.planned, 1.0))
         return Items(*map(sealed, items))
-
-
-def items_of(jobs: Jobs, shapes: Shapes | None) -> Items:
-    """Return the jobs, or their shapes if these are chosen at submission."""
-    none = np.empty(0, np.int64)
-    items = Items(jobs.submit, jobs.run, jobs.planned, jobs.processors, none, none)
-    if shapes is not None:
-        job = np.repeat(np.arange(jobs.submit.size), np.diff(shapes.first))
-        items = Items(jobs.submit[job], shapes.run, shapes.planned, shapes.processors, shapes.first, job)
-    return items if jobs.demands is None else items._replace(demands=items.of_jobs(jobs.demands))
 
 
 # -- validation of a problem

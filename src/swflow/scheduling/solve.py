@@ -35,7 +35,8 @@ def solve(problem: Problem) -> Schedule:
     Examples
     --------
     >>> import numpy as np
-    >>> from swflow.scheduling.problem import Jobs, Machine
+    >>> from swflow.scheduling.state.items import Jobs
+    >>> from swflow.scheduling.problem import Machine
     >>> from swflow.scheduling.scheduler import Scheduler
     >>> submit, run = np.array([0.0, 1.0, 2.0]), np.array([10.0, 10.0, 3.0])
     >>> jobs = Jobs(submit, run, run, np.array([3, 4, 1]))

@@ -15,7 +15,7 @@ from swflow.scheduling.orders.function import PluginOrder, plugin_function, with
 from swflow.scheduling.orders.vocabulary import CHANGING, LOG, MOST_NAMED, OF_ACCOUNTS, PARAMETERS, PLAIN
 from swflow.scheduling.plugins.source import is_own
 from swflow.scheduling.state.accounts import Owners
-from swflow.scheduling.state.items import Items
+from swflow.scheduling.state.items import Items, Jobs, Shapes
 from swflow.scheduling.state.search import demand_of
 from swflow.scheduling.state.variables import Variables
 
@@ -48,18 +48,25 @@ class JobColumns(NamedTuple):
     """The data of all items that a static key may depend on. Unknown attributes and owners are one row of NaN."""
 
     items: Items
-    attributes: np.ndarray  # (items, 6): as `swflow.scheduling.problem.Jobs` has them
+    attributes: np.ndarray  # (items, 6): as `Jobs` has them
     owners: np.ndarray  # (items, 3): as `swflow.scheduling.state.accounts.Owners.variables` has them
     slots: np.ndarray  # (MOST_NAMED,): the columns of the demands that formulas receive, -1 for none
 
 
 def job_columns(
-    items: Items, attributes: np.ndarray | None, owners: Owners | None, slots: Collection[int]
+    jobs: Jobs, shapes: Shapes | None, owners: Owners | None = None, slots: Collection[int] = ()
 ) -> JobColumns:
-    """Return the data of items, from the attributes and owners of their jobs and the columns of mentioned resources."""
+    """Return the data of the jobs, or of their shapes if these are chosen at submission."""
+    none = np.empty(0, np.int64)
+    items = Items(jobs.submit, jobs.run, jobs.planned, jobs.processors, none, none)
+    if shapes is not None:
+        job = np.repeat(np.arange(jobs.submit.size), np.diff(shapes.first))
+        items = Items(jobs.submit[job], shapes.run, shapes.planned, shapes.processors, shapes.first, job)
+    if jobs.demands is not None:
+        items = items._replace(demands=items.of_jobs(jobs.demands))
     return JobColumns(
         items,
-        np.full((1, 6), np.nan) if attributes is None else items.of_jobs(attributes),
+        np.full((1, 6), np.nan) if jobs.attributes is None else items.of_jobs(jobs.attributes),
         np.full((1, 3), np.nan) if owners is None else items.of_jobs(owners.variables),
         np.array([*slots, *[-1] * (MOST_NAMED - len(slots))]),
     )
