@@ -28,9 +28,8 @@ from swflow.analysis.resampling import by_weeks, mean_of, statistic
 from swflow.analysis.verdicts import BETTER, WORSE
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload, sort_jobs
-from swflow.scheduling.outcomes import with_derived
 from swflow.scheduling.scheduler import Scheduler
-from swflow.scheduling.simulate import simulate_counted
+from swflow.scheduling.simulate import simulate_counted, with_derived
 from swflow.values import WEEK
 from swflow.workload.clean import open_workload
 

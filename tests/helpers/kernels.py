@@ -13,9 +13,9 @@ from swflow.compiled.source import Linker, plain_argument
 from swflow.jobs.dependencies import Dependencies
 from swflow.scheduling.machine.resources import Resources
 from swflow.scheduling.orders.keys import Order, job_columns, resolved_order
-from swflow.scheduling.outcomes import OUTCOME_COLUMNS, with_derived
 from swflow.scheduling.problem import Machine, Problem
 from swflow.scheduling.scheduler import Scheduler
+from swflow.scheduling.simulate import OUTCOME_COLUMNS, with_derived
 from swflow.scheduling.solve import solve
 from swflow.scheduling.state.accounts import UNLIMITED, Owners
 from swflow.scheduling.state.items import Jobs, Shapes

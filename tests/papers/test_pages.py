@@ -82,7 +82,7 @@ def test_queries_of_numbers_fit_the_tables():
     from swflow.database.schema import FIGURES, MEDIANS, TABLES
     from swflow.jobs.table import JOB_COLUMNS
     from swflow.papers.views import CELLS, CONVENTION_VALUES, PLACED, READINGS, REPRODUCTION, SENSITIVITY
-    from swflow.scheduling.outcomes import OUTCOME_COLUMNS
+    from swflow.scheduling.simulate import OUTCOME_COLUMNS
 
     with duckdb.connect() as connection:
         for table, columns in TABLES.items():

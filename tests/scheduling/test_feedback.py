@@ -17,9 +17,8 @@ from swflow.jobs.eligibility import dependencies_of, patience_of
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
 from swflow.scheduling.orders.vocabulary import ORDERS as NAMED
-from swflow.scheduling.outcomes import with_derived
 from swflow.scheduling.scheduler import Scheduler
-from swflow.scheduling.simulate import simulate, simulate_counted
+from swflow.scheduling.simulate import simulate, simulate_counted, with_derived
 
 HOUR = 3600.0
 

@@ -11,9 +11,8 @@ from swflow.analysis.metrics import CORRELATED, correlations, metrics
 from swflow.errors import SwflowError
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
-from swflow.scheduling.outcomes import OUTCOME_COLUMNS
 from swflow.scheduling.scheduler import Scheduler
-from swflow.scheduling.simulate import simulate
+from swflow.scheduling.simulate import OUTCOME_COLUMNS, simulate
 from swflow.studies.runs import run
 from swflow.workload.clean import clean_log
 from swflow.workload.steps.select import select

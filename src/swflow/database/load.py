@@ -45,7 +45,7 @@ from swflow.papers.views import (
     TREND_CHECKS,
 )
 from swflow.scheduling.option_kinds import Unchecked
-from swflow.scheduling.outcomes import OUTCOME_COLUMNS
+from swflow.scheduling.simulate import OUTCOME_COLUMNS
 from swflow.studies.runs import check_whole
 
 #: From this number of new runs on, several processes are worth the second in which they start.

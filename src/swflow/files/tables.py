@@ -38,9 +38,12 @@ def read_workload(path: str | os.PathLike[str], columns: Iterable[str] | None = 
 
 
 def workload_with(
-    about: Mapping[str, Any], path: str | os.PathLike[str], columns: Iterable[str] | None = None
+    about: Mapping[str, Any],
+    path: str | os.PathLike[str],
+    columns: Iterable[str] | None = None,
+    processors: int | None = None,
 ) -> Workload:
-    """Return the workload in a file, as `read_workload` does, given the metadata of the file."""
+    """Return the workload in a file, as `read_workload` does, from its metadata, on a machine of ``processors``."""
     if about.get("kind") != "workload":
         raise SwflowError(f"{path}: not a workload of swflow; create one with: swflow clean LOG.swf.gz -o {path}")
     made_for = Machine(**about["machine"])
@@ -54,7 +57,7 @@ def workload_with(
             raise SwflowError(f"{path}: column {name} holds {jobs[name].dtype}, not numbers; convert it")
     return Workload(
         jobs=jobs,
-        machine=made_for,
+        machine=made_for if processors is None else made_for.with_processors(processors),
         name=Path(path).stem,
         header=about["header"],
         history=tuple(about["history"]),

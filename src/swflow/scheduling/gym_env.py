@@ -9,8 +9,8 @@ import numpy as np
 from swflow.errors import SwflowError
 from swflow.jobs.eligibility import eligible_jobs
 from swflow.jobs.table import Workload
-from swflow.scheduling.outcomes import SLOWDOWN_BOUND
 from swflow.scheduling.plugins.protocol import Job, Replay, plain_jobs
+from swflow.scheduling.simulate import SLOWDOWN_BOUND
 
 #: What an agent sees of a waiting job, each between 0 and 1.
 FEATURES = ("wait", "estimate", "processors", "free", "fits", "user", "executable", "waits")

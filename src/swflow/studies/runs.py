@@ -19,10 +19,9 @@ from swflow.files.store import STORE, Store, key_of
 from swflow.files.tables import read_metadata, write_table
 from swflow.jobs.table import Workload
 from swflow.scheduling.option_kinds import Unchecked
-from swflow.scheduling.outcomes import with_derived
 from swflow.scheduling.prepare import columns_needed
 from swflow.scheduling.scheduler import Scheduler
-from swflow.scheduling.simulate import clock, simulate_counted
+from swflow.scheduling.simulate import clock, simulate_counted, with_derived
 from swflow.workload.clean import open_workload
 
 #: The list of the runs in a folder: scheduler to the digest of the file and the seconds that the simulation took. The
@@ -53,10 +52,15 @@ class Run:
     peak_processors: int
     seconds: float
 
+    @property
+    def all_columns(self) -> pl.LazyFrame:
+        """The jobs in all columns of `swflow.scheduling.simulate.OUTCOME_COLUMNS`, which are computed when needed."""
+        return with_derived(self.table.lazy())
+
     @cached_property
     def outcomes(self) -> pl.DataFrame:
-        """One row per job, with its load, in all columns of `swflow.scheduling.simulate.OUTCOME_COLUMNS`."""
-        return with_derived(self.table)
+        """One row per job, with its load, in all columns."""
+        return self.all_columns.collect(engine="in-memory")
 
 
 #: Metrics describe all jobs.
@@ -103,8 +107,7 @@ def write_run(result: Run, path: str | os.PathLike[str], about: Mapping[str, obj
         "peak_processors": result.peak_processors,
         **about,
     }
-    table = with_derived(result.table.lazy())
-    write_table(table, path, notes, rows=result.table.height)
+    write_table(result.all_columns, path, notes, rows=result.table.height)
 
 
 def describe_run(

@@ -365,10 +365,7 @@ def open_workload(
     """
     about = read_metadata(path) if Path(path).suffix == ".parquet" else {"kind": "log"}
     if about.get("kind") != "log":
-        workload = workload_with(about, path, columns)
-        if processors is None:
-            return workload
-        return replace(workload, machine=workload.machine.with_processors(processors))
+        return workload_with(about, path, columns, processors)
     # A job wider than the requested machine is reported as an error, not dropped.
     rules = [rule for rule in RULES if processors is None or rule != "wider-than-machine"]
     return clean_log(path, processors=processors, drop=rules)
