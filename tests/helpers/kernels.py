@@ -142,8 +142,12 @@ def for_python(function: Any) -> Any:
 
     def call(*arguments: Any) -> Any:
         if interpreted():
-            return Linker({}).link(function)(*map(plain_argument, arguments))
+            return plain()(*map(plain_argument, arguments))
         return native()(*arguments)
+
+    @cache
+    def plain() -> Any:
+        return Linker({}).link(function)
 
     @cache
     def native() -> Any:

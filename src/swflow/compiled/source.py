@@ -3,8 +3,9 @@
 import dis
 import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from itertools import count
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -77,9 +78,10 @@ class Linker:
         return function
 
 
-def _global_names(code: Any) -> set[str]:
+@cache
+def _global_names(code: CodeType) -> frozenset[str]:
     """Return the global names in the code of a function and of the functions inside it."""
-    own = {one.argval for one in dis.get_instructions(code) if one.opname == "LOAD_GLOBAL"}
+    own = frozenset(one.argval for one in dis.get_instructions(code) if one.opname == "LOAD_GLOBAL")
     return own.union(*(_global_names(one) for one in code.co_consts if hasattr(one, "co_names")))
 
 
