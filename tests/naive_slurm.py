@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from itertools import pairwise
 
 from naive import Dispatcher, FairShare, Job, Machine, Most, Occupation, Policy, released
@@ -418,7 +417,7 @@ def picked(free: dict[int, int], job: SlurmJob, weights: list[int]) -> dict[int,
 
 def share_of(job: SlurmJob, processors: int) -> list[int]:
     """Return the whole units of each resource that some processors of a job need."""
-    return [math.ceil(Fraction(units * processors, job.processors)) for units in job.demands]
+    return [-(-units * processors // job.processors) for units in job.demands]  # rounded up
 
 
 def reserve_nodes(table: list[Slot], nodes: set[int], begin: float, end: float) -> int:
@@ -691,10 +690,9 @@ class SlurmMachine(AccountedMachine):
         """Return the processors, and the units of each resource, of a node that these running jobs leave."""
         left = [self.policy.nodes[node], *self.policy.units[node]]
         for number in numbers:
-            part = self.parts[number].get(node, 0)
-            left = [
-                some - used for some, used in zip(left, [part, *share_of(self.running[number][0], part)], strict=True)
-            ]
+            if part := self.parts[number].get(node, 0):
+                used = [part, *share_of(self.running[number][0], part)]
+                left = [some - taken for some, taken in zip(left, used, strict=True)]
         return left
 
     def serve_partitions(self, now: float, depth: int | None) -> bool:
@@ -853,8 +851,9 @@ class SlurmMachine(AccountedMachine):
     def candidates(self, job: SlurmJob, now: float) -> list[int]:
         """Return the running jobs that a job may preempt, in the order in which they are taken."""
         rules, found = self.policy.preemption, list[tuple[float, int, int]]()
-        for number, (other, one) in self.running.items():
-            is_near = self.nodes_for(job) & self.parts[number].keys()
+        own = self.nodes_for(job)
+        for number, (other, one) in self.running.items() if rules else ():
+            is_near = own & self.parts[number].keys()
             old = math.floor(now) - math.floor(one.start)
             has_ended = rules is not None and one.start + other.run - rules.release <= now
             if rules and rules.allows(job, other) and is_near and old >= rules.exempt and not has_ended:
