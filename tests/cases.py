@@ -946,6 +946,11 @@ def slow_policy(case: Case, cluster: Mapping[str, Any]) -> naive_slurm.SlurmPoli
         tree_limits={int(name): tuple(one.get(what, math.inf) for what in LIMITS) for name, one in own.items()}
         if options["accounts"]
         else {},
+        member_limits={
+            (int(group), int(user)): tuple(most.get(what, math.inf) for what in LIMITS)
+            for group, one in own.items()
+            for user, most in one.get("users", {}).items()
+        },
         parents={int(name): int(one["parent"]) for name, one in accounts.items() if one.get("parent", "all") != "all"},
         nodes=_nodes(options["nodes"])[0],
         units=[tuple(one.get(name, 0) for name in resource_names(case)) for one in node_units(options["nodes"])],

@@ -320,6 +320,7 @@ class SlurmPolicy(Policy):
     # (``limits``), of each user in a partition or QOS, and of a group with all groups below it; and the group above.
     user_limits: dict[tuple[str, int], Most] = field(default_factory=dict)
     tree_limits: dict[int, Most] = field(default_factory=dict)
+    member_limits: dict[tuple[int, int], Most] = field(default_factory=dict)  # of a user in a group
     parents: dict[int, int] = field(default_factory=dict)
     nodes: list[int] = field(default_factory=list)  # the processors of each node
     units: list[tuple[int, ...]] = field(default_factory=list)  # the units of each resource of each node
@@ -462,25 +463,32 @@ class AccountedMachine(Machine):
         tasks = [other for other, _ in self.running.values() if other.array == job.array]
         if job.array and len(tasks) >= job.array_limit:
             return True
-        alike: list[tuple[Most, list[Job]]] = []  # limits that apply to the job, and what they count
-        others = [other for other, _ in self.running.values()]
-        for (kind, number), most in self.policy.limits.items():
-            if getattr(job, kind) == number:
-                alike.append((most, [other for other in others if getattr(other, kind) == number]))
-        for (kind, number), most in self.policy.user_limits.items():
-            if getattr(job, kind) == number and job.user >= 0:
-                there = [other for other in others if getattr(other, kind) == number]
-                alike.append((most, [other for other in there if other.user == job.user]))
-        for group, most in self.policy.tree_limits.items():
-            if group in self.above(job.group):
-                alike.append((most, [other for other in others if group in self.above(other.group)]))
-        for limits, running in alike:
+        for _, limits, running in self.limits_for(job):
             jobs, processors = len(running) + 1, sum(other.processors for other in running) + job.processors
             minutes = sum(map(self.seconds_left, running)) // 60 + job.processors * minutes_of(job)
             counted = [sum(units) for units in zip(*(other.counted for other in [*running, job]), strict=False)]
             if any(count > most for count, most in zip((jobs, processors, minutes, *counted), limits, strict=False)):
                 return True
         return False
+
+    def limits_for(self, job: Job) -> list[tuple[str, Most, list[Job]]]:
+        """Return the limits that apply to a job: whose they are, the limits, and the running jobs that they count."""
+        found: list[tuple[str, Most, list[Job]]] = []
+        others = [other for other, _ in self.running.values()]
+        for (kind, number), most in self.policy.limits.items():
+            if getattr(job, kind) == number:
+                found.append((kind, most, [other for other in others if getattr(other, kind) == number]))
+        for (kind, number), most in self.policy.user_limits.items():
+            if getattr(job, kind) == number and job.user >= 0:
+                there = [other for other in others if getattr(other, kind) == number]
+                found.append((f"user of {kind}", most, [other for other in there if other.user == job.user]))
+        for (group, user), most in self.policy.member_limits.items():
+            if (job.group, job.user) == (group, user):
+                found.append(("user", most, [other for other in others if (other.group, other.user) == (group, user)]))
+        for group, most in self.policy.tree_limits.items():
+            if group in self.above(job.group):
+                found.append(("group", most, [other for other in others if group in self.above(other.group)]))
+        return found
 
     def seconds_left(self, job: Job) -> int:
         """Return the processor-seconds from a job's start, or the last end of a period, to its time limit."""
@@ -520,6 +528,36 @@ class SlurmMachine(AccountedMachine):
         self.lost: dict[int, float] = {}
         self.killed: set[int] = set()
         self.at_once = False  # whether a pass is due now because a preempted job left its nodes
+
+    def limits_for(self, job: Job) -> list[tuple[str, Most, list[Job]]]:
+        """
+        Return the limits that apply to a job, without those that are replaced.
+
+        A limit of a partition replaces the same one of a QOS, and each of both that of groups and of users. That of the
+        jobs of a user is replaced by that of the jobs of each user.
+        """
+        applying = super().limits_for(job)
+        given = {kind: most for kind, most, _ in applying if kind not in ("user", "group")}
+        by = {
+            "partition": [], "user of partition": [], "qos": ["partition"], "user of qos": ["user of partition"],
+            "group": ["partition", "qos"], "user": ["partition", "qos"],
+        }  # fmt: skip
+        found = []
+        for kind, limits, running in applying:
+            left = list(limits)
+            for what in range(len(left)):
+                others = ["user of partition", "user of qos"] if kind == "user" and what == 0 else by.get(kind, [])
+                if any(given[other][what] < math.inf for other in others if other in given):
+                    left[what] = math.inf
+            found.append((kind, tuple(left), running))
+        return found
+
+    def has_all_jobs(self, job: Job) -> bool:
+        """Return whether as many jobs are running as a limit that applies to a job allows."""
+        tasks = [other for other, _ in self.running.values() if other.array == job.array]
+        if job.array and len(tasks) >= job.array_limit:
+            return True
+        return any(len(running) >= most[0] for _, most, running in self.limits_for(job))
 
     def suffices(self, taken: list[Occupation]) -> bool:
         """Return whether the machine has the processors, and what the last occupation needs, of all at once."""
@@ -613,7 +651,7 @@ class SlurmMachine(AccountedMachine):
         taken = [replace(one, end=max(ends[number], now)) for number, (_, one) in self.running.items()] + self.windows
         for job in self.ordered(self.policy.order, now):
             of_user = [other for other in tested if other.user == job.user]
-            if self.is_limited(replace(job, processors=0, counted=())) or len(of_user) >= cycles.jobs_of_user:
+            if self.has_all_jobs(job) or len(of_user) >= cycles.jobs_of_user:
                 continue
             if len(tested) == cycles.jobs:
                 return
@@ -730,7 +768,7 @@ class SlurmMachine(AccountedMachine):
         table = [Slot(cycles.slot(clock), cycles.slot(clock + cycles.window), set(range(len(self.policy.nodes))))]
         tried, tested, made = list[Job](), 0, 1
         for job in self.ordered(self.policy.order, now):
-            if self.is_limited(replace(job, processors=0, counted=())):
+            if self.has_all_jobs(job):
                 continue
             if len([other for other in tried if other.user == job.user]) >= cycles.jobs_of_user:
                 continue

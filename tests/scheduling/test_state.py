@@ -105,7 +105,7 @@ def test_usage_and_limits_are_those_of_the_slow_simulator(half_life: float, peri
         owners = accounts.Owners(numbers, np.full((len(jobs), 3), math.nan), tree=tree)
         usage = accounts.new_usage(owners, None, 0.0, period)
         most = np.array([[rng.randint(1, 3), rng.randint(2, 6), 1] for _ in range(usage.accounts.size)])
-        usage = usage._replace(limits=accounts.limits_of(most))
+        usage = accounts.with_bounds(usage._replace(limits=accounts.limits_of(most)), most, None)
         whole = rng.random() < 0.5
         fair = naive_slurm.SlurmShare(half_life, period=period, whole_periods=whole, tree=plain_tree(given))
         records = np.zeros(len(jobs), layout.JOB)

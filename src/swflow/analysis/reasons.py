@@ -15,6 +15,7 @@ from swflow.scheduling.prepare import prepare
 from swflow.scheduling.problem import Problem, Window
 from swflow.scheduling.scheduler import LOG, Scheduler
 from swflow.scheduling.slurm.problem import Nodes
+from swflow.scheduling.state.accounts import rows_of
 from swflow.scheduling.waits.divide import Waiting, divide
 
 #: The allocations for which processors have numbers, and the one whose jobs need consecutive ones.
@@ -164,9 +165,9 @@ def _machines(
         whole = replace(whole, offsets=offsets, ranges=ranges, contiguous=_CONTIGUOUS in problem.policy.allocations)
     for rows, part in _parts(problem, outcomes, jobs):
         if problem.nodes is not None and part["most"] is not None and rows.size < whole.jobs:
-            yield np.arange(whole.jobs), replace(_beside(whole, rows), **part)
+            yield np.arange(whole.jobs), _beside(replace(whole, **part), rows)
         else:
-            yield rows, replace(_only(whole, rows), **part)
+            yield rows, _only(replace(whole, **part), rows)
 
 
 def _recorded_demands(workload: Workload, outcomes: pl.DataFrame) -> tuple[np.ndarray | None, np.ndarray | None]:
@@ -207,11 +208,7 @@ def _accounts(problem: Problem, jobs: np.ndarray) -> np.ndarray | None:
     owners = problem.accounts
     if owners is None or all(machine.limits is None for machine in problem.machines):
         return None
-    sizes = owners.numbers.max(axis=0, initial=-1) + 1
-    rows = np.where(owners.numbers < 0, -1, owners.numbers + 1 + np.cumsum(sizes) - sizes)
-    if owners.above is not None:
-        rows = np.column_stack([rows, np.where(owners.above < 0, -1, owners.above + 1 + sizes.sum())])
-    return rows[jobs]
+    return rows_of(owners)[jobs]
 
 
 def _parts(problem: Problem, outcomes: pl.DataFrame, jobs: np.ndarray) -> Iterator[tuple[np.ndarray, dict[str, Any]]]:
@@ -229,6 +226,7 @@ def _parts(problem: Problem, outcomes: pl.DataFrame, jobs: np.ndarray) -> Iterat
     for index, machine in enumerate(problem.machines):
         yield np.flatnonzero(cluster == index), {
             "machine": machine.processors, "windows": machine.windows, "most": machine.limits,
+            "bounds": None if machine.bounds is None else machine.bounds[jobs],
             "units": np.array(list(machine.resources.values()), np.int64),
         }  # fmt: skip
 
@@ -248,7 +246,8 @@ def _node_sets(problem: Problem, jobs: np.ndarray) -> Iterator[tuple[np.ndarray,
     for names, members in sets:
         yield np.flatnonzero(np.isin(partition, list(names))), {
             "machine": int(nodes.sizes[members].sum()), "windows": list(_closed(nodes, members, machine.windows)),
-            "most": machine.limits, "units": nodes.units[members].sum(axis=0),
+            "most": machine.limits, "bounds": None if machine.bounds is None else machine.bounds[jobs],
+            "units": nodes.units[members].sum(axis=0),
         }  # fmt: skip
 
 
@@ -287,7 +286,7 @@ def _only(waiting: Waiting, rows: np.ndarray) -> Waiting:
     """Return the schedule of some jobs."""
     if rows.size == waiting.jobs:
         return waiting
-    names = ("eligible", "start", "end", "processors", "planned", "demands", "rows", "needs")
+    names = ("eligible", "start", "end", "processors", "planned", "demands", "rows", "bounds", "needs")
     some = {name: values[rows] for name in names if (values := getattr(waiting, name)) is not None}
     if waiting.offsets.size:
         counts = np.diff(waiting.offsets)[rows]

@@ -68,11 +68,12 @@ def new_state(
     """Return the state of a machine, and the ranks of all items."""
     policy, count = problem.policy, problem.items.submit.size
     order, second, windows = machine.order, given.second, machine.windows
+    bounds = None if machine.bounds is None else problem.items.of_jobs(machine.bounds)
     tree, rank = new_tree(order.keys, count)
     backfill_tree, backfill_rank = (tree, rank) if given.one_tree else new_tree(second.keys, count)
     predict, people = policy.prediction == "system", shared["predicted"]["user"]
     state = State(
-        **shared | {"usage": accounting.at_machine(shared["usage"], machine.limits)},
+        **shared | {"usage": accounting.at_machine(shared["usage"], machine.limits, bounds)},
         options=_rules(problem, machine, given),
         counts=np.zeros(1, layout.COUNTS),
         windows=np.zeros(1, layout.WINDOWS),

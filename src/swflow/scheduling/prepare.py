@@ -103,8 +103,8 @@ def prepare(workload: Workload, scheduler: Scheduler) -> Problem:
     away = [window["processors"] for window in scheduler.unavailable] if nodes is None else nodes.processors_away
     windows = tuple((*times, processors) for times, processors in zip(times_away, away, strict=True))
     machines = [
-        Machine(size, *of_queue, windows, limits, counted)
-        for size, of_queue, limits, counted in zip(sizes, orders, ownership.limits, resources, strict=True)
+        Machine(size, *of_queue, windows, limits, counted, bounds)
+        for size, of_queue, (limits, bounds), counted in zip(sizes, orders, ownership.limits, resources, strict=True)
     ]
     return Problem(
         jobs, scheduler, tuple(machines), shapes, sharing, ownership.owners, dependencies, name, table,

@@ -32,9 +32,10 @@ class Machine:
     """
     A machine of a problem. Its other options are those of the policy's queue with the same index.
 
-    ``limits`` are int64 of shape (accounts, 3), the maximum of running jobs, processors, and processor-minutes that are
-    left to running jobs: of all jobs together (unused), then of the accounts in the order of
-    `swflow.scheduling.state.accounts.Owners`. A job beyond a limit is skipped as if it were not queued.
+    ``limits`` are int64 of shape (accounts, 3 or more), the maximum of running jobs, processors, and processor-minutes
+    that are left to running jobs: of all jobs together (unused), then of the accounts in the order of
+    `swflow.scheduling.state.accounts.Owners`, then others. ``bounds`` are the rows of the limits that apply to each
+    job, by default those of its accounts; -1: none. A job beyond a limit is skipped as if it were not queued.
     """
 
     processors: int
@@ -43,6 +44,7 @@ class Machine:
     windows: tuple[Window, ...] = ()  # when the processors with the highest numbers are unavailable
     limits: np.ndarray | None = None
     resources: Mapping[str, int] = field(default_factory=dict)  # units; the same names in the same order everywhere
+    bounds: np.ndarray | None = None  # int64 (jobs, accounts of a job)
 
 
 @dataclass(frozen=True)

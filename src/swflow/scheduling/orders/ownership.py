@@ -23,8 +23,9 @@ from swflow.scheduling.nested_options import (
 )
 from swflow.scheduling.orders.keys import mentioned
 from swflow.scheduling.orders.multifactor import formula_of
+from swflow.scheduling.orders.replaced_limits import ASSOCIATION, with_replaced
 from swflow.scheduling.orders.vocabulary import OF_ACCOUNTS, OF_TREE
-from swflow.scheduling.state.accounts import UNLIMITED, AccountTree, Owners
+from swflow.scheduling.state.accounts import UNLIMITED, AccountTree, Owners, rows_of
 
 #: The columns of the job table with the owners of a job.
 COLUMNS = {"user": "user_id", "group": "group_id", "partition": "partition_id", "qos": "queue_id"}
@@ -34,6 +35,9 @@ NO_JOB = -1
 
 #: The command that leaves out jobs.
 SELECT = "with swflow select --where"
+
+#: The limits of a machine and their rows of each job; None if there are no limits.
+AppliedLimits = tuple[np.ndarray | None, np.ndarray | None]
 
 #: The kinds of accounts that each variable of formulas needs.
 _NEEDS = {"user_usage": ("user",), "user_share": ("user",), "group_usage": ("group",), "group_share": ("group",),
@@ -86,6 +90,7 @@ class _Accounts:
         planned: np.ndarray,
     ) -> None:
         self.names, self.jobs, self.arrays, self.planned = names, jobs, arrays, planned
+        self.replaces = scheduler.is_slurm  # whether limits of partitions and QOS replace others
         self.cycles_count_users = bool(scheduler.cycles["bf_max_job_user"])
         self.widths = jobs["processors"].to_numpy()
         self.numbers: dict[str, np.ndarray] = {}  # the numbers of each account, in order
@@ -102,7 +107,7 @@ class _Accounts:
             if any(_named_limits(one.get(kind, {}), USER_LIMITS) for one in limits):
                 self.more[f"user of {kind}"], self.pairs[kind] = _pairs(rows[kind], rows["user"])
         if any(_users_in(one) for one in limits):
-            self.more[_ASSOCIATION], self.pairs[_ASSOCIATION] = _pairs(rows["group"], rows["user"])
+            self.more[ASSOCIATION], self.pairs[ASSOCIATION] = _pairs(rows["group"], rows["user"])
         self.rows = rows
         groups = [entry for one in limits for entry in one.get("group", {}).items()]
         self.named = sorted({name for name, limit in groups if isinstance(limit, Mapping)})
@@ -203,54 +208,56 @@ class _Accounts:
             if self.names.has_jobs and kind not in self.names.recorded:
                 raise SwflowError(f"{option}: {self.names.log} does not say the {kind} of any job")
 
-    def limits(self, limits: Limits | None, there: np.ndarray) -> np.ndarray | None:
+    def limits(self, limits: Limits | None, there: np.ndarray) -> AppliedLimits:
         """
-        Return the limits of `LIMITS` of all accounts, shape (accounts, limits); None without limits.
+        Return the limits of `LIMITS`, shape (accounts and more, limits), and the rows of those that apply to each job.
 
         Raise an error if one of the jobs ``there`` is wider than its limits allow.
         """
         limits = limits or {}
         if not limits and self.arrays is None and not self.cycles_count_users:
-            return None
+            return None, None
         self.require(limits, "limits")
-        tables = [np.full((1, len(LIMITS)), UNLIMITED)]
-        for kind, most, rows in self._tables(limits):
-            tables += [] if any(most is table for table in tables) else [most]
+        kinds, most, bounds = self._bounds(limits)
+        for kind, rows in zip(kinds, bounds.T, strict=True):
             self._require_room(kind, most, rows, there)
-        return np.concatenate(tables)
+        return most, bounds
 
     def beyond(self, limits: Limits | None) -> np.ndarray:
         """Return which jobs can never start, because one of their limits is smaller than what they need."""
-        found = np.zeros(self.jobs.height, np.bool_)
-        for _, most, rows in self._tables(limits or {}):
-            for column, needed, _ in self._needs():
-                found |= needed > np.append(most[:, column], UNLIMITED)[rows]
+        found, (_, most, bounds) = np.zeros(self.jobs.height, np.bool_), self._bounds(limits or {})
+        for column, needed, _ in self._needs():
+            found |= (needed[:, None] > np.append(most[:, column], UNLIMITED)[bounds]).any(axis=1)
         return found
 
-    def _tables(self, limits: Limits) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-        """Yield each kind of account with its limits, shape (accounts, limits), and the account of each job."""
+    def _bounds(self, limits: Limits) -> tuple[list[str], np.ndarray, np.ndarray]:
+        """Return the kind of each account of a job, all limits, and the row of each job's accounts that apply to it."""
+        tables, levels = list(self._tables(limits)), 0 if self.above is None else self.above.shape[1]
+        kinds = [kind for kind, _ in tables[: len(tables) - (self.above is not None)]] + ["group"] * levels
+        most = np.concatenate([np.full((1, len(LIMITS)), UNLIMITED), *(most for _, most in tables)])
+        rows = rows_of(self.owners)
+        return (kinds, *(with_replaced(most, rows, kinds) if self.replaces else (most, rows)))
+
+    def _tables(self, limits: Limits) -> Iterator[tuple[str, np.ndarray]]:
+        """Yield each kind of account with its limits, shape (accounts, limits), in the order of `Owners.numbers`."""
         for kind in ("user", "group", "partition"):
-            yield kind, self._most(kind, limits.get(kind, {}), LIMITS), self.rows[kind]
-        if self.arrays is not None:
-            most = np.full((len(self.arrays[1]), len(LIMITS)), UNLIMITED)
-            most[:, 0] = self.arrays[1]
-            yield "array", most, self.arrays[0]
-        for name, rows in self.more.items():
-            if name == _ASSOCIATION:
-                yield name, self._most_of_associations(limits), rows
+            yield kind, self._most(kind, limits.get(kind, {}), LIMITS)
+        arrays = np.zeros(0, np.int64) if self.arrays is None else self.arrays[1]
+        most = np.full((len(arrays), len(LIMITS)), UNLIMITED)
+        most[:, 0] = arrays
+        yield "array", most
+        for name in self.more:
+            if name == ASSOCIATION:
+                yield name, self._most_of_associations(limits)
                 continue
             kind = name.removeprefix("user of ")
             most = self._most(kind, limits.get(kind, {}), LIMITS if name == kind else USER_LIMITS)
-            yield name, most if name == kind else most[self.pairs[kind]], rows
+            yield name, most if name == kind else most[self.pairs[kind]]
         if self.above is not None:
             own = limits.get("group", {})
             named = [limit if isinstance(limit := own.get(name), Mapping) else {} for name in self.named]
             most = np.array([[limit.get(what, UNLIMITED) for what in LIMITS] for limit in named])
-            most = most.reshape(-1, len(LIMITS))[: self.above.max(initial=-1) + 1]
-            for rows in self.above.T:
-                yield "group", most, rows
-            if not self.above.shape[1]:
-                yield "group", most, np.full(self.jobs.height, -1)
+            yield "group", most.reshape(-1, len(LIMITS))[: self.above.max(initial=-1) + 1]
 
     def _most(self, kind: str, of_kind: Mapping[str, int | Mapping[str, int]], quantities: Sequence[str]) -> np.ndarray:
         """Return the limits of each account of a kind, shape (accounts, limits): for all, and by name."""
@@ -264,11 +271,11 @@ class _Accounts:
 
     def _most_of_associations(self, limits: Limits) -> np.ndarray:
         """Return the limits of each user in a group, shape (associations, limits)."""
-        most = np.full((self.pairs[_ASSOCIATION].size, len(LIMITS)), UNLIMITED)
-        first = self.more[_ASSOCIATION]
+        most = np.full((self.pairs[ASSOCIATION].size, len(LIMITS)), UNLIMITED)
+        first = self.more[ASSOCIATION]
         users = np.full(most.shape[0], -1)
         users[first[first >= 0]] = self.rows["user"][first >= 0]
-        groups = self.numbers["group"][self.pairs[_ASSOCIATION]]
+        groups = self.numbers["group"][self.pairs[ASSOCIATION]]
         people = self.numbers["user"][users]
         for (group, user), own in _users_in(limits).items():
             is_own = (groups == self.names.number_of("group", group)) & (people == self.names.number_of("user", user))
@@ -320,10 +327,6 @@ class _Accounts:
         return found.to_numpy()
 
 
-#: The account of a user in a group.
-_ASSOCIATION = "user in group"
-
-
 def _users_in(limits: Limits) -> dict[tuple[str, str], Mapping[str, int]]:
     """Return the limits of named users in groups, by the names of both."""
     return {
@@ -364,7 +367,7 @@ class Ownership:
     """The options of all queues that name users, groups or partitions, for the jobs of a workload."""
 
     orders: tuple[tuple[Any, Any], ...]  # order and backfill order of each queue, with the weights as a formula
-    limits: tuple[np.ndarray | None, ...]  # the limits of each queue, (accounts, limits), by `LIMITS`
+    limits: tuple[AppliedLimits, ...]  # the limits of each queue, as `_Accounts.limits` returns them
     owners: Owners | None = None  # if an order, a limit or the dispatch needs it
     clusters: np.ndarray | None = None  # the cluster of each job's partition, from 0, if jobs are dispatched by it
 
@@ -395,7 +398,7 @@ def ownership_of(
     given = [queue.limits for queue in scheduler.queues]
     counts = arrays is not None or scheduler.cycles["bf_max_job_user"]
     if not (used or any(given) or counts or scheduler.dispatch == "partition"):
-        return Ownership(orders, (None,) * len(orders))
+        return Ownership(orders, ((None, None),) * len(orders))
     accounts = _Accounts(jobs, scheduler, names, arrays, planned)
     for name in sorted(used & _NEEDS.keys()):
         accounts.require(_NEEDS[name], name)

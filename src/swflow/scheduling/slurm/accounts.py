@@ -30,7 +30,7 @@ from swflow.scheduling.state.accounts import (
     book,
     count_running,
     share_of,
-    with_limits_of_needs,
+    with_bounds,
 )
 
 #: Of an account at one machine: the fields of `swflow.scheduling.state.accounts.LIMIT`, the processor-seconds ``left``
@@ -58,6 +58,7 @@ class SlurmUsage(NamedTuple):
     needs: np.ndarray
     used_needs: np.ndarray
     most_needs: np.ndarray
+    bounds: np.ndarray
     counting: np.ndarray
     tree: FairTree  # with rows of the accounts
     line: np.ndarray  # the submitted jobs in order of their numbers; empty unless usage is computed in periods
@@ -110,10 +111,10 @@ def _new_usage(problem: Any) -> SlurmUsage:
     return usage
 
 
-def _at_machine(usage: SlurmUsage, most: np.ndarray | None) -> SlurmUsage:
+def _at_machine(usage: SlurmUsage, most: np.ndarray | None, bounds: np.ndarray | None) -> SlurmUsage:
     counting = usage.counting.copy()
     counting["minutes"] = most is not None and bool((most[:, 2] < UNLIMITED).any())
-    return with_limits_of_needs(usage._replace(limits=limits_of(most), counting=counting), most)
+    return with_bounds(usage._replace(limits=limits_of(most), counting=counting), most, bounds)
 
 
 # -- usage
@@ -296,11 +297,25 @@ def at_minutes(usage: SlurmUsage, item: int, minutes: float) -> bool:
     Those that are left to running jobs are rounded down (`acct_policy_job_runnable_post_select` in Slurm's
     acct_policy.c).
     """
-    for row in usage.rows[item]:
-        if row >= 0:
-            one = usage.limits[row]
-            if minutes > one.most_minutes - math.floor(one.left / 60.0):
+    for column in range(usage.rows.shape[1]):
+        bound = usage.bounds[item, column]
+        if bound >= 0:
+            left = usage.limits[usage.rows[item, column]].left
+            if minutes > usage.limits[bound].most_minutes - math.floor(left / 60.0):
                 return True
+    return False
+
+
+def has_all_jobs(usage: SlurmUsage, item: int) -> bool:
+    """
+    Return whether as many jobs are running as a limit that applies to a job allows.
+
+    Slurm tests other limits later (`acct_policy_job_runnable_pre_select` in acct_policy.c).
+    """
+    for column in range(usage.rows.shape[1]):
+        bound = usage.bounds[item, column]
+        if bound >= 0 and usage.limits[usage.rows[item, column]].jobs >= usage.limits[bound].most_jobs:
+            return True
     return False
 
 

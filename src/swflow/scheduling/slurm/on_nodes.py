@@ -7,7 +7,7 @@ import numpy as np
 
 from swflow.scheduling.machine.allocation import assign, is_within, remove
 from swflow.scheduling.slurm import operations
-from swflow.scheduling.slurm.accounts import forget_tests, may_test
+from swflow.scheduling.slurm.accounts import forget_tests, has_all_jobs, may_test
 from swflow.scheduling.slurm.cycle_table import (
     find_usable,
     has_failed,
@@ -33,7 +33,6 @@ from swflow.scheduling.slurm.placement import NODES, choose_free_nodes, choose_n
 from swflow.scheduling.slurm.search import next_job, start_search
 from swflow.scheduling.slurm.state import SlurmState
 from swflow.scheduling.slurm.timetable import slot_start
-from swflow.scheduling.state.accounts import at_limit
 from swflow.scheduling.state.changes import begin
 from swflow.scheduling.state.operations import free_now, is_limited
 from swflow.scheduling.state.queue import root_of
@@ -158,7 +157,7 @@ def _plan_cycle(state: SlurmState, now: float) -> None:
     while tested < parameters.tests and _has_hope(state, now, clock, parameters.tests - tested):
         item = state.own.taken[head.passed]
         head.passed += 1
-        if options.limits and at_limit(state.usage, item, 0):
+        if options.limits and has_all_jobs(state.usage, item):
             continue
         if parameters.of_user and not may_test(state.usage, item, parameters.of_user):
             continue
@@ -276,7 +275,7 @@ def _has_hope(state: SlurmState, now: float, clock: float, tests: int) -> bool:
     while True:
         while head.hopeful < head.taken:
             item = planned[head.hopeful]
-            if _may_start(state, item, clock) and not (options.limits and at_limit(state.usage, item, 0)):
+            if _may_start(state, item, clock) and not (options.limits and has_all_jobs(state.usage, item)):
                 return head.hopeful == head.reached or _is_within_reach(state, tests)
             head.hopeful += 1
         may_any = False
@@ -304,7 +303,7 @@ def _is_within_reach(state: SlurmState, tests: int) -> bool:
         return True
     for k in range(head.passed, head.hopeful):
         item = state.own.taken[k]
-        if _has_occupied(machine, item) and not (options.limits and at_limit(state.usage, item, 0)):
+        if _has_occupied(machine, item) and not (options.limits and has_all_jobs(state.usage, item)):
             tests -= 1
         if tests == 0:
             return False

@@ -6,11 +6,10 @@ import numpy as np
 
 from swflow.scheduling.machine.counted import COUNTED
 from swflow.scheduling.slurm import operations
-from swflow.scheduling.slurm.accounts import forget_tests, may_test
+from swflow.scheduling.slurm.accounts import forget_tests, has_all_jobs, may_test
 from swflow.scheduling.slurm.search import next_job, start_search
 from swflow.scheduling.slurm.state import SlurmState
 from swflow.scheduling.slurm.timetable import slot_start
-from swflow.scheduling.state.accounts import at_limit
 from swflow.scheduling.state.changes import begin
 from swflow.scheduling.state.heap import pop, push
 from swflow.scheduling.state.operations import can_begin, can_start, free_now, is_limited, open_pass, started
@@ -65,7 +64,7 @@ def _plan_cycle(state: SlurmState, now: float) -> None:
         item = next_job(state, now)
         if item < 0:
             break
-        if options.limits and at_limit(state.usage, item, 0):
+        if options.limits and has_all_jobs(state.usage, item):
             continue
         if parameters.of_user and not may_test(state.usage, item, parameters.of_user):
             continue

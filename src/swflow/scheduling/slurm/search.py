@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from swflow.scheduling.slurm.accounts import has_all_jobs
 from swflow.scheduling.slurm.operations import is_at_level, is_closed, may_preempt, next_level, open_levels
 from swflow.scheduling.slurm.state import SlurmState
-from swflow.scheduling.state.accounts import at_limit
 from swflow.scheduling.state.heap import pop, push
 from swflow.scheduling.state.operations import time_of_keys
 from swflow.scheduling.state.queue import NO_JOB, following
@@ -59,7 +59,7 @@ def _line_up(state: SlurmState, now: float) -> int:
     rank = following(queue, 0, NO_JOB - 1, 0, 0.0, 0.0)
     while rank >= 0:
         item = queue.job_at[rank]
-        if not (skips and at_limit(state.usage, item, 0)):
+        if not (skips and has_all_jobs(state.usage, item)):
             size = push(state.line, size, queued_key(state, queue, item, now), item)
         rank = following(queue, rank + 1, NO_JOB - 1, 0, 0.0, 0.0)
     return size
@@ -87,7 +87,7 @@ def _next_sorted(state: SlurmState, now: float) -> int:
     while search.lined_up > 0:
         item = line[0].job
         search.lined_up = pop(line, search.lined_up)
-        if skips and at_limit(usage, item, 0):
+        if skips and has_all_jobs(usage, item):
             continue  # and so are those after it
         if state.own.timetable[0].skips and is_closed(state.machine, item):
             continue
@@ -124,7 +124,7 @@ def _keep_sorted(state: SlurmState, number: int, now: float, skips: int) -> None
         one.size -= 1
     if one.size == 0 or not is_at_level(state, line[one.first].job):
         return
-    if skips and at_limit(state.usage, line[one.first].job, 0):
+    if skips and has_all_jobs(state.usage, line[one.first].job):
         return
     time = time_of_keys(state, now)
     if one.sorted_at != time:

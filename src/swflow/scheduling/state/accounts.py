@@ -69,10 +69,11 @@ class Usage(NamedTuple):
     accounts: np.ndarray
     rows: np.ndarray  # rows of each job's user, group, partition, array and more; -1 where unknown
     variables: np.ndarray  # the variables of `Owners`; one row of NaN if there are none
-    limits: np.ndarray  # the limits; empty if there are none
+    limits: np.ndarray  # the limits of the accounts, and more that apply to some of their jobs; empty if there are none
     needs: np.ndarray  # int64 (jobs, further quantities): what each job has of them
     used_needs: np.ndarray  # int64 (accounts, further quantities): what the running jobs of each account have
     most_needs: np.ndarray  # the same: the limits
+    bounds: np.ndarray  # int64, as ``rows``: the row of the limits that apply to each job, -1: none
 
 
 #: The further quantities of `Usage` if none has limits.
@@ -85,11 +86,12 @@ class Accounting:
     How usage and limits are counted.
 
     ``new_usage`` returns the usage of a `swflow.scheduling.problem.Problem` before the first event, without limits;
-    ``at_machine`` returns it with the limits of a machine. The functions of ``operations`` keep account.
+    ``at_machine`` returns it with the limits of a machine and the rows of these that apply to each job, by default its
+    accounts. The functions of ``operations`` keep account.
     """
 
     new_usage: Callable[[Any], Any]
-    at_machine: Callable[[Any, np.ndarray | None], Any]
+    at_machine: Callable[[Any, np.ndarray | None, np.ndarray | None], Any]
     operations: dict[Any, Any]
 
 
@@ -97,14 +99,10 @@ def new_usage(owners: Owners | None, items: np.ndarray | None, since: float, hal
     """Return accounts with their usage at the time ``since``, without limits; ``items`` has the job of each item."""
     none = np.zeros(0, LIMIT)
     if owners is None:
-        return Usage(np.zeros(0, ACCOUNT), np.empty((0, 4), np.int64), np.full((1, 3), np.nan), none, *3 * (NO_NEEDS,))
-    sizes = owners.numbers.max(axis=0, initial=-1) + 1
-    rows = np.where(owners.numbers < 0, -1, owners.numbers + 1 + np.cumsum(sizes) - sizes)
-    count = 1 + sizes.sum()
-    if owners.above is not None:
-        rows = np.column_stack([rows, np.where(owners.above < 0, -1, owners.above + count)])
-        count += owners.above.max(initial=-1) + 1
-    accounts = np.zeros(count, ACCOUNT)
+        return Usage(np.zeros(0, ACCOUNT), np.empty((0, 4), np.int64), np.full((1, 3), np.nan), none, *4 * (NO_NEEDS,))
+    sizes, rows = owners.numbers.max(axis=0, initial=-1) + 1, rows_of(owners)
+    above = -1 if owners.above is None else owners.above.max(initial=-1)
+    accounts = np.zeros(2 + sizes.sum() + above, ACCOUNT)
     accounts["since"], accounts["at"] = since, -np.inf
     if owners.used is not None:
         who, seconds = owners.used[:, :2].astype(np.int64), used_before(owners.used, half_life)
@@ -113,7 +111,16 @@ def new_usage(owners: Owners | None, items: np.ndarray | None, since: float, hal
             np.add.at(accounts["seconds"], first + numbers[numbers >= 0], seconds[numbers >= 0])
     chosen = slice(None) if items is None else items
     needs = NO_NEEDS if owners.needs is None else owners.needs[chosen]
-    return Usage(accounts, rows[chosen], owners.variables[chosen], none, needs, NO_NEEDS, NO_NEEDS)
+    return Usage(accounts, rows[chosen], owners.variables[chosen], none, needs, NO_NEEDS, NO_NEEDS, NO_NEEDS)
+
+
+def rows_of(owners: Owners) -> np.ndarray:
+    """Return the rows of the accounts of each job, also of those above its group; -1 where unknown."""
+    sizes = owners.numbers.max(axis=0, initial=-1) + 1
+    rows = np.where(owners.numbers < 0, -1, owners.numbers + 1 + np.cumsum(sizes) - sizes)
+    if owners.above is not None:
+        rows = np.column_stack([rows, np.where(owners.above < 0, -1, owners.above + 1 + sizes.sum())])
+    return rows
 
 
 def used_before(used: np.ndarray, half_life: float) -> np.ndarray:
@@ -140,16 +147,20 @@ def limits_of(most: np.ndarray | None, kind: np.dtype = LIMIT) -> np.ndarray:
     return limits
 
 
-def with_limits_of_needs(usage: Any, most: np.ndarray | None) -> Any:
-    """Return usage with the limits of further quantities at a machine, given all limits of accounts."""
+def with_bounds(usage: Any, most: np.ndarray | None, bounds: np.ndarray | None) -> Any:
+    """Return usage with the limits of further quantities at a machine, and the limits that apply to each job."""
+    if most is not None:
+        rows = usage.rows if bounds is None else bounds
+        has_limit = np.append((most < UNLIMITED).any(axis=1), False)
+        usage = usage._replace(bounds=np.where(has_limit[rows], rows, -1))
     if most is None or not usage.needs.shape[1]:
         return usage._replace(needs=NO_NEEDS, used_needs=NO_NEEDS, most_needs=NO_NEEDS)
     further = np.ascontiguousarray(most[:, _OF_RECORD:])
     return usage._replace(used_needs=np.zeros_like(further), most_needs=further)
 
 
-def _at_machine(usage: Usage, most: np.ndarray | None) -> Usage:
-    return with_limits_of_needs(usage._replace(limits=limits_of(most)), most)
+def _at_machine(usage: Usage, most: np.ndarray | None, bounds: np.ndarray | None) -> Usage:
+    return with_bounds(usage._replace(limits=limits_of(most)), most, bounds)
 
 
 # -- usage
@@ -205,10 +216,11 @@ def count_running(usage: Any, item: int, jobs: int, processors: int) -> None:
 
 def at_limit(usage: Any, item: int, processors: int) -> bool:
     """Return whether a job may not start now because its user, group, partition or array would exceed a limit."""
-    for row in usage.rows[item]:
-        if row >= 0:
-            one = usage.limits[row]
-            if one.jobs >= one.most_jobs or one.processors + processors > one.most_processors:
+    for column in range(usage.rows.shape[1]):
+        bound = usage.bounds[item, column]
+        if bound >= 0:
+            one, most = usage.limits[usage.rows[item, column]], usage.limits[bound]
+            if one.jobs >= most.most_jobs or one.processors + processors > most.most_processors:
                 return True
     return False
 
@@ -217,8 +229,12 @@ def at_needs(usage: Any, item: int) -> bool:
     """Return whether a job would exceed a limit of further quantities, such as GPUs, if it started now."""
     for column in range(usage.needs.shape[1]):
         needed = usage.needs[item, column]
-        for row in usage.rows[item]:
-            if row >= 0 and usage.used_needs[row, column] + needed > usage.most_needs[row, column]:
+        for account in range(usage.rows.shape[1]):
+            bound = usage.bounds[item, account]
+            if (
+                bound >= 0
+                and usage.used_needs[usage.rows[item, account], column] + needed > usage.most_needs[bound, column]
+            ):
                 return True
     return False
 

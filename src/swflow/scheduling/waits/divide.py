@@ -58,6 +58,7 @@ class Waiting:
     rows: np.ndarray | None = None  # int64 (jobs, accounts of a job)
     # int64 (accounts, 3 and more): limits of running jobs, processors, processor-minutes and further needs
     most: np.ndarray | None = None
+    bounds: np.ndarray | None = None  # int64, as ``rows``: the limits that apply to each job; by default its accounts'
     needs: np.ndarray | None = None  # int64 (jobs, further needs)
     period: float = 0.0  # at its multiples, the minutes left to running jobs become fewer; 0: only when jobs end
     cycles: bool = False  # whether the scheduler may look at the queue later than at an event
@@ -171,7 +172,7 @@ def _swept(waiting: Waiting, ticks: _Ticks) -> np.ndarray:
         found |= waiting.demands.any(axis=1)
     if waiting.rows is not None and waiting.most is not None and waiting.rows.size:
         has_limit = np.append((waiting.most < NO_LIMIT).any(axis=1), False)
-        found |= has_limit[waiting.rows].any(axis=1)
+        found |= has_limit[waiting.rows if waiting.bounds is None else waiting.bounds].any(axis=1)
     first = np.searchsorted(ticks.edges, ticks.eligible, side="right")
     found |= first < np.searchsorted(ticks.edges, ticks.start + ticks.planned)
     return found & (ticks.start > ticks.eligible)
@@ -189,6 +190,7 @@ def _run_sweep(waiting: Waiting, ticks: _Ticks, swept: np.ndarray) -> tuple[np.n
     numbered = waiting.offsets.size > 0
     demands = np.zeros((waiting.jobs, 0), np.int64) if waiting.demands is None else waiting.demands
     rows = np.zeros((waiting.jobs, 0), np.int64) if waiting.rows is None else waiting.rows
+    bounds = rows if waiting.bounds is None else waiting.bounds
     most = np.zeros((0, 3), np.int64) if waiting.most is None else waiting.most
     needs = np.zeros((waiting.jobs, 0), np.int64) if waiting.needs is None else waiting.needs
     minutes, second = waiting.minutes, np.array([ticks.per_second])
@@ -200,7 +202,7 @@ def _run_sweep(waiting: Waiting, ticks: _Ticks, swept: np.ndarray) -> tuple[np.n
     sweep = Sweep(
         sealed(times[in_order]), sealed(kinds[in_order]), sealed(np.concatenate(subjects)[in_order]),
         sealed(waiting.processors, np.int64), sealed(waiting.here, np.int64), sealed(ticks.planned),
-        sealed(demands, np.int64), sealed(rows, np.int64), sealed(waiting.offsets, np.int64),
+        sealed(demands, np.int64), sealed(rows, np.int64), sealed(bounds, np.int64), sealed(waiting.offsets, np.int64),
         sealed(waiting.ranges, np.int64), sealed(ticks.start), sealed(ticks.edges), sealed(ticks.open),
         sealed(zeros(0) if waiting.units is None else waiting.units, np.int64), sealed(most, np.int64),
         sealed(needs, np.int64),

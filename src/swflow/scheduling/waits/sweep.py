@@ -86,13 +86,14 @@ class Sweep(NamedTuple):
     planned: np.ndarray  # int64 (jobs): planned run times
     demands: np.ndarray  # int64 (jobs, resources)
     rows: np.ndarray  # int64 (jobs, accounts of a job), -1: none
+    bounds: np.ndarray  # int64, as ``rows``: the limits that apply to each job
     offsets: np.ndarray  # int64 (jobs + 1): the ranges of each job; empty if processors are only counted
     ranges: np.ndarray  # int64 (ranges, 2): first and last processor
     begin: np.ndarray  # int64 (jobs): starts
     edges: np.ndarray  # int64 (edges): when the number of available processors changes, ascending
     open: np.ndarray  # int64 (edges + 1): the available processors before the first edge, and from each on
     units: np.ndarray  # int64 (resources)
-    # int64 (accounts, 3 and more): limits of running jobs, their processors, the minutes left to them, and ``needs``
+    # int64 (accounts and more, 3 and more): limits of running jobs, processors, the minutes left to them, and ``needs``
     most: np.ndarray
     needs: np.ndarray  # int64 (jobs, further quantities)
     minutes: np.ndarray  # int64 (jobs): the time limits in minutes; empty if no account limits the minutes
@@ -191,17 +192,18 @@ def _free_below(sweep: Sweep, end: int) -> tuple[int, int]:
 def _is_limited(sweep: Sweep, job: int) -> bool:
     """Return whether a job would exceed a limit."""
     for column in range(sweep.rows.shape[1]):
-        row = sweep.rows[job, column]
-        if row >= 0 and (
-            sweep.running[row, 0] >= sweep.most[row, 0] or sweep.running[row, 1] + sweep.width[job] > sweep.most[row, 1]
-        ):
+        row, bound = sweep.rows[job, column], sweep.bounds[job, column]
+        if bound < 0:
+            continue
+        running, most = sweep.running, sweep.most
+        if running[row, 0] >= most[bound, 0] or running[row, 1] + sweep.width[job] > most[bound, 1]:
             return True
-        if row >= 0 and sweep.minutes.size > 0:
-            minutes = sweep.running[row, 2] // 60 + sweep.width[job] * sweep.minutes[job]
-            if minutes > sweep.most[row, 2]:
+        if sweep.minutes.size > 0:
+            minutes = running[row, 2] // 60 + sweep.width[job] * sweep.minutes[job]
+            if minutes > most[bound, 2]:
                 return True
-        for need in range(sweep.needs.shape[1] if row >= 0 else 0):
-            if sweep.running[row, 3 + need] + sweep.needs[job, need] > sweep.most[row, 3 + need]:
+        for need in range(sweep.needs.shape[1]):
+            if running[row, 3 + need] + sweep.needs[job, need] > most[bound, 3 + need]:
                 return True
     return False
 
