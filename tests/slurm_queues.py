@@ -1,11 +1,13 @@
 """Draws of long queues on nodes under Slurm's schedulers, also with preemption."""
 
+import math
 import random
 from collections.abc import Callable
 from typing import Any
 
 import cases
 from swflow.jobs.machine import Machine
+from swflow.scheduling.nested_options import LIMITED_COLUMNS
 from swflow.scheduling.options import OPTIONS
 
 
@@ -129,6 +131,58 @@ def with_limits(case: cases.Case, rng: random.Random) -> cases.Case:
     return case
 
 
+def with_overlapping_limits(case: cases.Case, rng: random.Random) -> cases.Case:
+    """
+    Return a case in which QOS or partitions have limits that replace those of users and groups, unless it has limits.
+
+    The limits that apply to a job leave room for it; those that are replaced may be smaller.
+    """
+    table, options, count = case.table, case.options, len(case.table["job_id"])
+    if options["limits"] is not None or options["prediction"] != OPTIONS["prediction"].default:
+        return case
+    table["group_id"] = rng.choices([1, 2], k=count)
+    if options["preemption"] is None:
+        table["queue_id"] = rng.choices([1, 2, 3], k=count)
+    if len(set(table["user_id"])) == 1:
+        table["user_id"] = rng.choices([1, 2, 3], k=count)
+    planned = [max(run, estimate) for run, estimate in zip(table["run_time"], table["estimate"], strict=True)]
+    needs = {"jobs": [1] * count, "processors": table["processors"]}
+    needs["processor_minutes"] = [
+        wide * max(1, math.floor(time / 60)) for wide, time in zip(table["processors"], planned, strict=True)
+    ]
+    needs |= {name: table[name] for name in LIMITED_COLUMNS if name in table}
+    limits: dict[str, Any] = {}
+    for what in rng.sample(list(needs), rng.randint(1, 2)):
+        _overlap(rng, case, limits, what, needs[what])
+    if rng.random() < 0.3 and "group" in limits and not options["accounts"]:
+        options["accounts"] = {"1": {"parent": "3"}, "2": {"parent": "3"}}
+        limits["group"]["3"] = {what: 2 * most for what, most in limits["group"].items() if isinstance(most, int)}
+    options["limits"] = limits
+    return case
+
+
+def _overlap(rng: random.Random, case: cases.Case, limits: dict[str, Any], what: str, needs: list[int]) -> None:
+    """Add limits of a quantity: of users or groups, and of some QOS and partitions, which replace these."""
+    table, replaced = case.table, [False] * len(needs)
+    of_user = rng.random() < 0.5
+    for kind in rng.choice([["qos"], ["partition"], ["partition", "qos"]]):
+        column = table["queue_id" if kind == "qos" else "partition_id"]
+        numbers = sorted({one for one in column if one is not None})
+        name = f"user_{what}" if (what == "jobs" and of_user) or rng.random() < 0.1 else what
+        for number in rng.sample(numbers, rng.randint(0, len(numbers))):
+            least = max(need for need, one in zip(needs, column, strict=True) if one == number)
+            limits.setdefault(kind, {}).setdefault(str(number), {})[name] = rng.randint(least, 2 * least + 2)
+            replaces = name == (f"user_{what}" if what == "jobs" and of_user else what)
+            replaced = [one or (replaces and other == number) for one, other in zip(replaced, column, strict=True)]
+    least = max((need for need, one in zip(needs, replaced, strict=True) if not one), default=0)
+    most = rng.randint(least, least + 2)
+    if of_user and rng.random() < 0.2:
+        own = limits.setdefault("group", {}).setdefault("1", {}).setdefault("users", {})
+        own.setdefault(str(table["user_id"][0]), {})[what] = most
+    else:
+        limits.setdefault("user" if of_user else "group", {})[what] = most
+
+
 def any_queue(rng: random.Random) -> cases.Case:
     """Draw a queue of any of the kinds above, some of them with limits."""
     kinds: list[Callable[[random.Random], cases.Case]] = [
@@ -136,4 +190,7 @@ def any_queue(rng: random.Random) -> cases.Case:
         lambda rng: with_preemption(rng, rng.random() < 0.25), with_wide_jobs, any_options,
     ]  # fmt: skip
     case = rng.choice(kinds)(rng)
-    return with_limits(case, rng) if rng.random() < 0.3 else case
+    chance = rng.random()
+    if chance < 0.2:
+        return with_limits(case, rng)
+    return with_overlapping_limits(case, rng) if chance < 0.5 else case
