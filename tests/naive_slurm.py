@@ -317,10 +317,11 @@ class SlurmPolicy(Policy):
     cycles: Cycles = field(default_factory=Cycles)
     multifactor: Multifactor = field(default_factory=Multifactor)  # for order slurm-multifactor
     # Limits of running jobs, processors, processor-minutes and counted units: of a user, group, partition or QOS
-    # (``limits``), of each user in a partition or QOS, and of a group with all groups below it; and the group above.
+    # (``limits``), of each user in a partition or QOS, of a group with all groups below it, and of a user in a group;
+    # and the group above.
     user_limits: dict[tuple[str, int], Most] = field(default_factory=dict)
     tree_limits: dict[int, Most] = field(default_factory=dict)
-    member_limits: dict[tuple[int, int], Most] = field(default_factory=dict)  # of a user in a group
+    member_limits: dict[tuple[int, int], Most] = field(default_factory=dict)
     parents: dict[int, int] = field(default_factory=dict)
     nodes: list[int] = field(default_factory=list)  # the processors of each node
     units: list[tuple[int, ...]] = field(default_factory=list)  # the units of each resource of each node

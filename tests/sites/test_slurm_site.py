@@ -175,11 +175,33 @@ def test_limits_of_gpus_and_memory_are_read(folder):
         "partition": {"all": long},
     }  # fmt: skip
     assert list(site.limits) == ["QOS long: grptres node=3", "QOS long: maxtrespu gres/gpu:a100=1"]
-    assert site.ignored == [
-        "limits of users and accounts (GrpTRES gres/gpu, GrpTRES mem) hold for jobs of QOS long, too: in Slurm, "
-        "those of the QOS replace them"
-    ]
+    assert site.ignored == []
     Scheduler.of("site", site.options)
+
+
+def test_replaced_limits_that_are_not_as_in_slurm_are_named(folder):
+    header, over = (
+        "Name|Priority|GrpJobs|MaxJobsPU|Flags",
+        "urgent|0||9|OverPartQOS,DenyOnLimit",
+    )  # partition long has QOS long
+    of_users = (
+        "GrpJobs of users, such as ada, is simulated as MaxJobs: in Slurm, GrpJobs of a QOS replaces it, and MaxJobsPU "
+        "does not"
+    )
+    of_partitions = "limits of partitions replace those of QOS urgent: in Slurm, its flag OverPartQOS reverses this"
+    for levels, jobs, expected in (
+        (("long|0|3||", over), "4|7", [of_users, of_partitions]),
+        (("long|0|3||", over), "4|", [of_partitions]),
+        (("long|0|||", over), "|7", [of_users]),
+        (("long|0|3||", "urgent|0|||OverPartQOS"), "4|", []),
+        (("long|0|||",), "|7", []),
+    ):
+        (folder / "qos.txt").write_text("\n".join([header, *levels]) + "\n")
+        (folder / "assoc.txt").write_text(
+            f"Account|ParentName|User|Share|MaxJobs|GrpJobs\nbio|root||1||5\nbio||ada|1|{jobs}\n"
+        )
+        site = read_site(folder / "slurm.conf", qos=folder / "qos.txt", associations=folder / "assoc.txt")
+        assert [text for text in site.ignored if "replace" in text] == expected
 
 
 @pytest.mark.parametrize(
@@ -216,7 +238,6 @@ def test_rows_of_a_user_in_partitions_limit_no_other_partition(folder):
     (folder / "assoc.txt").write_text("\n".join([*lines[:2], lines[1]]) + "\n")
     found = read_site(folder / "slurm.conf", associations=folder / "assoc.txt", qos=folder / "qos.txt")
     assert found.options["limits"]["user"] == {"ada": {"processors": 4}}
-    assert [text.partition(" hold ")[0] for text in found.ignored] == ["limits of users and accounts (GrpTRES cpu)"]
     (folder / "qos.txt").write_text("Name|Priority|MaxTRESPU|GrpJobs\nlong|0|cpu=2|3\n")  # kinds without associations
     assert not read_site(folder / "slurm.conf", associations=folder / "assoc.txt", qos=folder / "qos.txt").ignored
 

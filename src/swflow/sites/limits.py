@@ -131,29 +131,27 @@ def _limits_of_member(row: Row) -> dict[str, int]:
     })  # fmt: skip
 
 
-def replaced_in_words(levels: Sequence[Row], members: Sequence[Row]) -> list[str]:
+def replaced_in_words(partitions: Iterable[SlurmPartition], levels: Sequence[Row], members: Sequence[Row]) -> list[str]:
     """
-    Return the limits of users and accounts that the simulation does not replace by those of a QOS, as Slurm does.
+    Return how the simulation differs from Slurm in which limits replace others.
 
     In Slurm, a limit of a QOS replaces those of the same kind of associations (manual, "Resource Limits", hierarchy).
     """
-    limited = set[str]().union(*(_kinds(row, "maxjobs") for row in members))
     found = []
-    for row in levels:
-        if same := sorted(_kinds(row, "maxjobspu") & limited):
-            found.append(
-                f"limits of users and accounts ({', '.join(same)}) hold for jobs of QOS {row.text('name')}, too: in "
-                "Slurm, those of the QOS replace them"
-            )
+    users = [row.text("user") for row in members if row.text("user") and row.whole("grpjobs") is not None]
+    if users and any(row.whole(column) is not None for row in levels for column in ("grpjobs", "maxjobspu")):
+        found.append(
+            f"GrpJobs of users, such as {users[0]}, is simulated as MaxJobs: in Slurm, GrpJobs of a QOS replaces it, "
+            "and MaxJobsPU does not"
+        )
+    limited = {row.text("name"): row.text("flags").lower() for row in levels if _qos_limits(row)}
+    of_partitions = {one.text("QOS") for one in partitions} & limited.keys()
+    over = [name for name, flags in limited.items() if "overpartqos" in flags and of_partitions - {name}]
+    if over:
+        found.append(
+            f"limits of partitions replace those of QOS {', '.join(over)}: in Slurm, its flag OverPartQOS reverses this"
+        )
     return found
-
-
-def _kinds(row: Row, most_jobs: str) -> set[str]:
-    """Return the kinds of limits of a row that are simulated; the column ``most_jobs`` limits the jobs of a user."""
-    found = {f"GrpTRES {_SIMULATED[name]}" for name, most in _of_resources(row, "grptres").items() if most is not None}
-    for name, most in (("GrpJobs", row.whole("grpjobs")), ("MaxJobs", row.whole(most_jobs))):
-        found |= {name} if most is not None else set()
-    return found | ({"GrpTRESRunMins"} if run_minutes(row) is not None else set())
 
 
 #: The columns of limits of running jobs with the resources that are simulated, and those of accounts in a QOS.

@@ -145,7 +145,7 @@ def read_site(
     ignored = [*slurm.ignored, *_memory_in_words(slurm, serving), *_unknown_qos_in_words(slurm, levels)]
     if not is_enforced and any(row.text(column) for row in (*levels, *members) for column in COLUMNS):
         ignored.append(f"limits of QOS and accounts are not simulated: {_NOT_ENFORCED}")
-    ignored += replaced_in_words(*limiting)
+    ignored += replaced_in_words(slurm.partitions, *limiting)
     cluster = slurm.text("ClusterName")
     limits = not_simulated(*limiting)
     return SlurmSite(processors, len(serving), without_empty(options), notes, cluster, ignored, limits)
