@@ -164,11 +164,11 @@ def with_overlapping_limits(case: cases.Case, rng: random.Random) -> cases.Case:
 def _overlap(rng: random.Random, case: cases.Case, limits: dict[str, Any], what: str, needs: list[int]) -> None:
     """Add limits of a quantity: of users or groups, and of some QOS and partitions, which replace these."""
     table, replaced = case.table, [False] * len(needs)
-    of_user = rng.random() < 0.5
-    for kind in rng.choice([["qos"], ["partition"], ["partition", "qos"]]):
+    of_user, of_each = rng.random() < 0.5, rng.random() < 0.3
+    for kind in rng.choice([["qos"], ["partition"], *3 * [["partition", "qos"]]]):
         column = table["queue_id" if kind == "qos" else "partition_id"]
         numbers = sorted({one for one in column if one is not None})
-        name = f"user_{what}" if (what == "jobs" and of_user) or rng.random() < 0.1 else what
+        name = f"user_{what}" if (what == "jobs" and of_user) or of_each else what
         for number in rng.sample(numbers, rng.randint(0, len(numbers))):
             least = max(need for need, one in zip(needs, column, strict=True) if one == number)
             limits.setdefault(kind, {}).setdefault(str(number), {})[name] = rng.randint(least, 2 * least + 2)
