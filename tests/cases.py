@@ -248,8 +248,8 @@ def _priority(*names: str) -> Draw:
 def _parameters(*names: str) -> Draw:
     values = {
         "bf_interval": (1, 3, 20, -1), "bf_window": (1, 2), "bf_resolution": (1, 5, 60), "bf_max_job_test": (1, 2, 5),
-        "bf_max_job_user": (1, 2), "default_queue_depth": (1, 2), "batch_sched_delay": (0, 1, 5),
-        "sched_interval": (1, 3, 20), "end_delay": (0, 0.25, 2),
+        "bf_max_job_user": (1, 2), "bf_max_job_part": (1, 2), "default_queue_depth": (1, 2),
+        "batch_sched_delay": (0, 1, 5), "sched_interval": (1, 3, 20), "end_delay": (0, 0.25, 2),
     }  # fmt: skip
     scaled = ("bf_interval", "sched_interval", "batch_sched_delay")
 
@@ -923,6 +923,7 @@ def slow_policy(case: Case, cluster: Mapping[str, Any]) -> naive_slurm.SlurmPoli
             cycles["bf_resolution"],
             cycles["bf_max_job_test"],
             cycles["bf_max_job_user"] or math.inf,
+            cycles["bf_max_job_part"] or math.inf,
             cycles["default_queue_depth"],
             cycles["batch_sched_delay"],
             math.ceil(cycles["sched_interval"] / naive_slurm.TICK) * naive_slurm.TICK,

@@ -300,6 +300,7 @@ class Cycles:
     resolution: int = 60
     jobs: int = 500
     jobs_of_user: float = math.inf
+    jobs_of_partition: float = math.inf
     depth: int = 100
     batch_delay: int = 3  # from a pass of the main scheduler to one because of an event
     every: float = 60 * TICK  # between passes that test all jobs
@@ -308,6 +309,12 @@ class Cycles:
     def slot(self, time: float) -> float:
         """Return the start of the slot of the resolution at a time."""
         return rounded_down(time, self.resolution, self.epoch)
+
+    def passes_over(self, job: Job, tested: list[Job]) -> bool:
+        """Return whether a cycle that tested some jobs has no test left for the user or partition of a job."""
+        of_user = [other for other in tested if other.user == job.user]
+        of_partition = [other for other in tested if other.partition == job.partition >= 0]
+        return len(of_user) >= self.jobs_of_user or len(of_partition) >= self.jobs_of_partition
 
 
 @dataclass
@@ -651,8 +658,7 @@ class SlurmMachine(AccountedMachine):
         ends = self.ends_in_cycle()
         taken = [replace(one, end=max(ends[number], now)) for number, (_, one) in self.running.items()] + self.windows
         for job in self.ordered(self.policy.order, now):
-            of_user = [other for other in tested if other.user == job.user]
-            if self.has_all_jobs(job) or len(of_user) >= cycles.jobs_of_user:
+            if self.has_all_jobs(job) or cycles.passes_over(job, tested):
                 continue
             if len(tested) == cycles.jobs:
                 return
@@ -769,9 +775,7 @@ class SlurmMachine(AccountedMachine):
         table = [Slot(cycles.slot(clock), cycles.slot(clock + cycles.window), set(range(len(self.policy.nodes))))]
         tried, tested, made = list[Job](), 0, 1
         for job in self.ordered(self.policy.order, now):
-            if self.has_all_jobs(job):
-                continue
-            if len([other for other in tried if other.user == job.user]) >= cycles.jobs_of_user:
+            if self.has_all_jobs(job) or cycles.passes_over(job, tried):
                 continue
             if tested >= cycles.jobs:
                 return

@@ -183,14 +183,21 @@ def _overlap(rng: random.Random, case: cases.Case, limits: dict[str, Any], what:
         limits.setdefault("user" if of_user else "group", {})[what] = most
 
 
+def with_tests_of_partitions(case: cases.Case, rng: random.Random) -> cases.Case:
+    """Return a case whose cycles test some jobs of each partition."""
+    parameters = case.options["scheduler_parameters"] or {}
+    case.options["scheduler_parameters"] = parameters | {"bf_max_job_part": rng.choice([1, 2, 4])}
+    return case
+
+
 def any_queue(rng: random.Random) -> cases.Case:
-    """Draw a queue of any of the kinds above, some of them with limits."""
+    """Draw a queue of any of the kinds above, some of them with limits, or with few tests of each partition."""
     kinds: list[Callable[[random.Random], cases.Case]] = [
         lambda rng: a_queue(rng, rng.choice([1, 3]), rng.random() < 0.5, rng.random() < 0.3, rng.random() < 0.3),
         lambda rng: with_preemption(rng, rng.random() < 0.25), with_wide_jobs, any_options,
     ]  # fmt: skip
     case = rng.choice(kinds)(rng)
     chance = rng.random()
-    if chance < 0.2:
-        return with_limits(case, rng)
-    return with_overlapping_limits(case, rng) if chance < 0.5 else case
+    if chance < 0.5:
+        case = with_limits(case, rng) if chance < 0.2 else with_overlapping_limits(case, rng)
+    return with_tests_of_partitions(case, rng) if rng.random() < 0.3 else case

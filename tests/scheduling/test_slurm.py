@@ -34,14 +34,17 @@ def exact_starts(
     processors: int,
     limits: Any = None,
     epoch: int = 0,
+    partitions: list[int | None] | None = None,
     **parameters: float,
 ) -> list[float]:
-    """Return the starts of jobs; each has submit time, run time, estimate, processors and user."""
+    """Return the starts of jobs; each has submit time, run time, estimate, processors and user, and a partition."""
     names = ("submit_time", "run_time", "estimate", "processors", "user_id")
     table = pl.DataFrame(
         jobs, schema=dict.fromkeys(names[:3], pl.Float64) | dict.fromkeys(names[3:], pl.Int64), orient="row"
     )
     table = table.with_row_index("job_id", 1).cast({"job_id": pl.Int64})
+    if partitions is not None:
+        table = table.with_columns(partition_id=pl.Series(partitions, dtype=pl.Int64))
     log = Workload(table, Machine.of(processors), "drawn", header={"UnixStartTime": [str(epoch)]})
     given = {"bf_resolution": 1, "batch_sched_delay": 0, "end_delay": 0} | parameters
     options = Scheduler(backfill="slurm", scheduler_parameters=given, limits=limits)
@@ -108,6 +111,34 @@ def test_a_cycle_tests_as_many_jobs_as_it_may():
     assert starts(jobs, 4) == [1, 101, 30, 60]
     assert starts(jobs, 4, bf_max_job_test=1) == [1, 101, 111, 111]
     assert starts(jobs, 4, bf_max_job_user=1) == [1, 101, 111, 30]
+    assert starts(jobs, 4, bf_max_job_part=1, partitions=[5, 5, 5, 6]) == [1, 101, 111, 30]
+    assert starts(jobs, 4, bf_max_job_part=2, partitions=[5, 5, 5, 6]) == [1, 101, 30, 60]
+    # Jobs of unknown partitions have no limit together.
+    assert starts(jobs, 4, bf_max_job_part=1, partitions=[5, 5, None, None]) == [1, 101, 30, 60]
+
+
+def test_a_job_beyond_the_tests_of_its_partition_is_none_of_its_user():
+    # The cycle at 30 tests the second job, not the third one of its partition, and so the fourth one of its user.
+    jobs = [(1, 100, 100, 3, 0), (2, 10, 10, 4, 0), (3, 20, 20, 1, 1), (4, 20, 20, 1, 1)]
+    assert starts(jobs, 4, bf_max_job_part=1, bf_max_job_user=1, partitions=[5, 5, 5, 6]) == [1, 101, 111, 30]
+    assert starts(jobs, 4, bf_max_job_user=1, partitions=[5, 5, 5, 6]) == [1, 101, 30, 60]
+
+
+def test_a_cycle_on_nodes_tests_some_jobs_of_each_partition():
+    # Partitions 5 and 6 have the same node; each has its own tests.
+    jobs = [(1, 100, 100, 3, 5), (2, 10, 10, 4, 5), (3, 20, 20, 1, 5), (4, 20, 20, 1, 6)]
+    nodes = [{"count": 1, "processors": 4}]
+    assert starts_on_nodes(jobs, nodes) == [1, 101, 30, 60]
+    assert starts_on_nodes(jobs, nodes, parameters={"bf_max_job_part": 1}) == [1, 101, 111, 30]
+
+
+def test_a_job_that_a_cycle_on_nodes_passes_over_is_none_that_it_tests():
+    # The node of partition 5 is occupied beyond the window. The cycle at 30 tests the second job and the last one.
+    nodes = [{"count": 1, "processors": 4, "partition": 5}, {"count": 1, "processors": 4, "partition": 6}]
+    jobs = [(1, 400, 400, 4, 5), (2, 10, 10, 4, 5), (3, 10, 10, 4, 5), (4, 20, 20, 1, 6)]
+    given = {"bf_window": 1, "bf_max_job_test": 2, "default_queue_depth": 1, "sched_interval": 600}
+    assert starts_on_nodes(jobs, nodes, parameters=given)[3] == 402  # when the second job runs
+    assert starts_on_nodes(jobs, nodes, parameters=given | {"bf_max_job_part": 1})[3] == 30
 
 
 def test_the_main_scheduler_waits_after_a_pass_and_after_events():
@@ -893,7 +924,8 @@ def test_what_does_not_go_together_is_refused(options: dict, error: str):
 def test_the_defaults_are_those_of_the_manual():
     assert {name: one.default for name, one in SCHEDULER_PARAMETERS.items()} == Scheduler(backfill="slurm").cycles == {
         "bf_interval": 30, "bf_window": 1440, "bf_resolution": 60, "bf_max_job_test": 500, "bf_max_job_user": 0,
-        "default_queue_depth": 100, "batch_sched_delay": 3, "sched_interval": 60, "end_delay": 0.1,
+        "bf_max_job_part": 0, "default_queue_depth": 100, "batch_sched_delay": 3, "sched_interval": 60,
+        "end_delay": 0.1,
     }  # fmt: skip
 
 

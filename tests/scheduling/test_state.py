@@ -211,15 +211,20 @@ def test_owners_have_the_rows_of_their_accounts() -> None:
     assert accounts.new_usage(owners, np.array([2, 2, 0]), 3.0).rows[:, 0].tolist() == [1, 1, 2]
 
 
-def test_a_cycle_tests_as_many_jobs_of_each_user_as_it_may() -> None:
+def test_a_cycle_tests_as_many_jobs_of_each_user_and_partition_as_it_may() -> None:
     may_test, forget_tests = for_python(accounts.may_test), for_python(accounts.forget_tests)
-    owners = accounts.Owners(np.array([[0, -1, -1, -1], [1, -1, -1, -1], [-1, -1, -1, -1]]), np.zeros((3, 3)))
-    usage = accounts.new_usage(owners, None, 0.0)._replace(limits=accounts.limits_of(np.ones((3, 3), np.int64)))
-    for _ in range(2):
-        assert [may_test(usage, item, 2) for item in (0, 0, 1, 0, 1, 2, 2, 2, 1)] == [
-            True, True, True, False, True, True, True, True, False,
-        ]  # fmt: skip
-        forget_tests(usage)
+    owners = accounts.Owners(np.array([[0, -1, 0, -1], [1, -1, 0, -1], [-1, -1, -1, -1]]), np.zeros((3, 3)))
+    usage = accounts.new_usage(owners, None, 0.0)._replace(limits=accounts.limits_of(np.ones((4, 3), np.int64)))
+    for of_user, of_partition, expected in (
+        (2, 0, [True, True, True, False, True, True, True, True, False]),
+        (0, 3, [True, True, True, False, False, True, True, True, False]),
+        (1, 2, [True, False, True, False, False, True, True, True, False]),
+        (0, 0, [True] * 9),
+    ):
+        for _ in range(2):
+            found = [may_test(usage, item, of_user, of_partition) for item in (0, 0, 1, 0, 1, 2, 2, 2, 1)]
+            assert found == expected
+            forget_tests(usage)
 
 
 def test_a_sorted_list_has_its_jobs_by_key_and_then_by_number() -> None:

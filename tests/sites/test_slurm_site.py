@@ -14,7 +14,7 @@ from swflow.sites.slurm_site import read_site, site_yaml, treatments
 CONF = """\
 ClusterName=demo   # a comment
 SchedulerType=sched/backfill
-SchedulerParameters==bf_interval=60,bf_continue,bf_max_job_test=40,bf_interval=90
+SchedulerParameters==bf_interval=60,bf_continue,bf_max_job_test=40,bf_max_job_part=9,bf_interval=90
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core_Memory
 PriorityType=priority/multifactor
@@ -258,7 +258,7 @@ def test_limits_that_slurm_does_not_enforce_are_said_to_be_ignored(folder):
 def test_the_multifactor_priority_becomes_the_order(folder):
     options = read_site(folder / "slurm.conf", qos=folder / "qos.txt", associations=folder / "assoc.txt").options
     assert (options["order"], options["backfill"]) == ("slurm-multifactor", "slurm")
-    assert options["scheduler_parameters"] == {"bf_interval": 60, "bf_max_job_test": 40}
+    assert options["scheduler_parameters"] == {"bf_interval": 60, "bf_max_job_test": 40, "bf_max_job_part": 9}
     assert options["half_life"] == 14 * 86400
     assert options["priority"] == {
         "age": 1000,

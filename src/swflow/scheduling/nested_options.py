@@ -179,6 +179,8 @@ SCHEDULER_PARAMETERS: dict[str, Option] = {
         "bf_max_job_test": _key("integer", "The jobs that a cycle tests.", least=1, most=1_000_000, default=500),
         "bf_max_job_user": _key("integer", "The jobs of a user that a cycle tests; 0 for all.", least=0,
                                 most=1_000_000, default=0),
+        "bf_max_job_part": _key("integer", "The jobs of a partition that a cycle tests; 0 for all.", least=0,
+                                most=1_000_000, default=0),
         "default_queue_depth": _key("integer", "The jobs that are tested after an event.", least=1, most=1_000_000,
                                     default=100),
         "batch_sched_delay": _key("integer", "Seconds from the main scheduler's last pass to one after an event.",

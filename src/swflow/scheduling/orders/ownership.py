@@ -91,7 +91,7 @@ class _Accounts:
     ) -> None:
         self.names, self.jobs, self.arrays, self.planned = names, jobs, arrays, planned
         self.replaces = scheduler.is_slurm  # whether limits of partitions and QOS replace others
-        self.cycles_count_users = bool(scheduler.cycles["bf_max_job_user"])
+        self.cycles_count = _cycles_count(scheduler)
         self.widths = jobs["processors"].to_numpy()
         self.numbers: dict[str, np.ndarray] = {}  # the numbers of each account, in order
         rows = {kind: self._numbered(kind) for kind in ("user", "group", "partition")}
@@ -215,7 +215,7 @@ class _Accounts:
         Raise an error if one of the jobs ``there`` is wider than its limits allow.
         """
         limits = limits or {}
-        if not limits and self.arrays is None and not self.cycles_count_users:
+        if not limits and self.arrays is None and not self.cycles_count:
             return None, None
         self.require(limits, "limits")
         kinds, most, bounds = self._bounds(limits)
@@ -396,7 +396,7 @@ def ownership_of(
     orders = tuple((order, order if second is None else second) for order, second in formulas)
     used = {name for pair in orders for order in pair for name in mentioned(order)}.intersection(OF_ACCOUNTS)
     given = [queue.limits for queue in scheduler.queues]
-    counts = arrays is not None or scheduler.cycles["bf_max_job_user"]
+    counts = arrays is not None or _cycles_count(scheduler)
     if not (used or any(given) or counts or scheduler.dispatch == "partition"):
         return Ownership(orders, ((None, None),) * len(orders))
     accounts = _Accounts(jobs, scheduler, names, arrays, planned)
@@ -409,6 +409,11 @@ def ownership_of(
         limits.append(accounts.limits(most, there))
     owners = accounts.with_usage(scheduler.accounts or {}, bool(used & OF_TREE))
     return Ownership(orders, tuple(limits), owners, clusters)
+
+
+def _cycles_count(scheduler: Any) -> bool:
+    """Return whether cycles of backfill slurm count the jobs of users or partitions that they test."""
+    return bool(scheduler.cycles["bf_max_job_user"] or scheduler.cycles["bf_max_job_part"])
 
 
 def _column(jobs: pl.DataFrame, kind: str) -> pl.Series:

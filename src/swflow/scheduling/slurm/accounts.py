@@ -20,6 +20,7 @@ from swflow.scheduling.state import operations
 from swflow.scheduling.state.accounts import (
     ALL,
     OF_GROUP,
+    OF_PARTITION,
     OF_USER,
     UNLIMITED,
     Accounting,
@@ -320,18 +321,30 @@ def has_all_jobs(usage: SlurmUsage, item: int) -> bool:
 
 
 def forget_tests(usage: SlurmUsage) -> None:
-    """Start to count the jobs of each user that a cycle tests."""
+    """Start to count the jobs of each user and partition that a cycle tests."""
     for row in range(usage.limits.size):
         usage.limits[row].tested = 0
 
 
-def may_test(usage: SlurmUsage, item: int, most: int) -> bool:
-    """Count a test of a job for its user, unless the user had ``most`` of them in this cycle; return whether it is."""
-    row = usage.rows[item, OF_USER]
-    if row < 0:
+def may_test(usage: SlurmUsage, item: int, of_user: int, of_partition: int) -> bool:
+    """
+    Count a test of a job for its user and its partition, unless one had all its tests; return whether it is counted.
+
+    In a cycle a user has ``of_user`` tests, and a partition ``of_partition``; 0: any number
+    (`_job_exceeds_max_bf_param` in Slurm's backfill.c).
+    """
+    if of_user == 0 and of_partition == 0:
         return True
-    usage.limits[row].tested += 1
-    return usage.limits[row].tested <= most
+    user, partition = usage.rows[item, OF_USER], usage.rows[item, OF_PARTITION]
+    if of_user > 0 and user >= 0 and usage.limits[user].tested >= of_user:
+        return False
+    if of_partition > 0 and partition >= 0 and usage.limits[partition].tested >= of_partition:
+        return False
+    if user >= 0:
+        usage.limits[user].tested += 1
+    if partition >= 0:
+        usage.limits[partition].tested += 1
+    return True
 
 
 # -- operations

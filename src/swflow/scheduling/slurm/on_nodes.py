@@ -159,7 +159,7 @@ def _plan_cycle(state: SlurmState, now: float) -> None:
         head.passed += 1
         if options.limits and has_all_jobs(state.usage, item):
             continue
-        if parameters.of_user and not may_test(state.usage, item, parameters.of_user):
+        if not may_test(state.usage, item, parameters.of_user, parameters.of_partition):
             continue
         found = _plan(state, item, now, clock)
         if found == _FULL:
@@ -299,7 +299,7 @@ def _is_within_reach(state: SlurmState, tests: int) -> bool:
     options, machine, parameters = state.options[0], state.machine, state.own.parameters[0]
     head = machine.head[0]
     head.reached = head.hopeful
-    if parameters.of_user or machine.windows.size > 0:
+    if parameters.of_user or parameters.of_partition or machine.windows.size > 0:
         return True
     for k in range(head.passed, head.hopeful):
         item = state.own.taken[k]

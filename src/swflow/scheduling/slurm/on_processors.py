@@ -66,7 +66,7 @@ def _plan_cycle(state: SlurmState, now: float) -> None:
             break
         if options.limits and has_all_jobs(state.usage, item):
             continue
-        if parameters.of_user and not may_test(state.usage, item, parameters.of_user):
+        if not may_test(state.usage, item, parameters.of_user, parameters.of_partition):
             continue
         tested += 1
         if is_limited(state, item):

@@ -62,6 +62,7 @@ def _own(problem: Problem, machine: Machine, state: State, tests: int) -> Own:
         "batch_delay": cycles["batch_sched_delay"],
         "tests": tests,
         "of_user": cycles["bf_max_job_user"],
+        "of_partition": cycles["bf_max_job_part"],
         "depth": cycles["default_queue_depth"],
     }
     for name, value in values.items():

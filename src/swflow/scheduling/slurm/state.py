@@ -8,10 +8,11 @@ from swflow.compiled.kernel import record
 from swflow.scheduling.state.layout import State
 
 #: The parameters, constant during a run. Cycles have an ``interval``, a ``window`` and a ``resolution`` in seconds; its
-#: slots count from 1970 on, ``epoch`` seconds before the log. They test at most ``tests`` jobs, and at most ``of_user``
-#: jobs of a user (0: all). The main scheduler tests all jobs at multiples of ``every`` seconds, and ``depth`` jobs
-#: because of an event, but not before ``batch_delay`` seconds have passed since its last pass.
-PARAMETERS = record("interval window resolution epoch every batch_delay", "tests of_user depth")
+#: slots count from 1970 on, ``epoch`` seconds before the log. They test at most ``tests`` jobs, at most ``of_user``
+#: jobs of a user, and at most ``of_partition`` of a partition (0: all). The main scheduler tests all jobs at multiples
+#: of ``every`` seconds, and ``depth`` jobs because of an event, but not before ``batch_delay`` seconds have passed
+#: since its last pass.
+PARAMETERS = record("interval window resolution epoch every batch_delay", "tests of_user of_partition depth")
 
 #: What is to be done. The main scheduler made its last pass at a time and has one ``due``; no event came after the
 #: last pass that tests all jobs, or after the last cycle (``settled``). A pass may be due ``at_once``, which delays no

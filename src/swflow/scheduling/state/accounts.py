@@ -23,8 +23,9 @@ _OF_RECORD = 3
 #: A limit that no job or machine reaches.
 UNLIMITED = 1 << 60
 
-#: The row of the account of all together, and the columns of `Usage.rows` with the accounts of users and groups.
-ALL, OF_USER, OF_GROUP = 0, 0, 1
+#: The row of the account of all together, and the columns of `Usage.rows` with the accounts of users, groups and
+#: partitions.
+ALL, OF_USER, OF_GROUP, OF_PARTITION = 0, 0, 1, 2
 
 
 class AccountTree(NamedTuple):
