@@ -232,6 +232,14 @@ TRACES = {
         setup=PHYSICISTS,
         seed=13,
     ),
+    "backfill-partition": Trace(
+        "cycles that test a job of each partition",
+        f"{CYCLES}bf_interval=10,bf_resolution=1,bf_max_job_part=1\nPartitionName=main Nodes=ALL Default=YES State=UP\n"
+        "PartitionName=small Nodes=n[5-8] State=UP",
+        options=(["-p", "main"], ["-p", "main"], ["-p", "small"]),
+        widths=(1, 2, 4, 4, 8, 8, 12, 16),
+        seed=32,
+    ),
     "overlapping": Trace(
         "partitions that share nodes",
         f"{CYCLES}bf_interval=20,bf_resolution=1\nPartitionName=main Nodes=ALL Default=YES State=UP\n"
@@ -269,6 +277,22 @@ TRACES = {
         ),
         widths=(1, 2, 4, 4, 8, 8),
         seed=17,
+    ),
+    "replaced-limits": Trace(
+        "limits of QOS that replace those of accounts and users",
+        f"{BACKFILL}\n{LIMITS}\n{ALL}",
+        options=[[*user, qos] for user in BY_USER for qos in QOS],
+        setup=(
+            *PHYSICISTS,
+            "modify account physics set GrpTRES=cpu=16 GrpJobs=8",
+            "modify user games set MaxJobs=2",
+            "modify user news set GrpTRES=cpu=4",
+            "add qos high MaxJobsPerUser=4",
+            "add qos low GrpTRES=cpu=12 GrpJobs=6",
+            "modify account physics set qos=normal,high,low",
+        ),
+        widths=(1, 2, 4, 4),
+        seed=33,
     ),
     "gpu-limits": Trace(
         "GPUs and memory of accounts, users and QOS",

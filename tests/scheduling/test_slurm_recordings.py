@@ -16,9 +16,9 @@ PHASES = 3
 INSIDE = (
     "builtin", "backfill", "backfill-default", "size", "small-first", "qos", "partitions", "begin", "fair-share",
     "fair-tree", "fair-tree-deep", "backfill-minute", "backfill-window", "backfill-test", "backfill-user",
-    "overlapping", "user-limits", "account-limits", "qos-limits", "gpu-limits", "gpus", "weights",
-    "preempt-qos", "preempt-exempt", "run-minutes", "initial-usage", "maintenance", "features", "requested-nodes",
-    "mixed", "everything", "site",
+    "backfill-partition", "overlapping", "user-limits", "account-limits", "qos-limits", "replaced-limits", "gpu-limits",
+    "gpus", "weights", "preempt-qos", "preempt-exempt", "run-minutes", "initial-usage", "maintenance", "features",
+    "requested-nodes", "mixed", "everything", "site",
 )  # fmt: skip
 
 
