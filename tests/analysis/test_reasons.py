@@ -315,24 +315,40 @@ def test_head_of_the_queue_waits_for_room_only() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("limits", [{"jobs": 2, "processors": 40}, {"processor_minutes": 2880}], ids=str)
-def test_limits_of_a_slurm_site_are_what_its_simulator_counts(limits: dict[str, int], monkeypatch) -> None:
+@pytest.mark.parametrize(
+    ("limits", "of_qos"),
+    [
+        ({"jobs": 2, "processors": 40}, {}),
+        ({"processor_minutes": 2880}, {}),
+        ({"jobs": 2, "processors": 26}, {"processors": 50}),
+        ({"processor_minutes": 2880}, {"processor_minutes": 4000}),
+    ],
+    ids=str,
+)
+def test_limits_of_a_slurm_site_are_what_its_simulator_counts(
+    limits: dict[str, int], of_qos: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The slow simulator counts, at each of its events, which jobs a limit keeps from starting."""
     jobs = generate("lublin", jobs=80, processors=64, load=0.9, seed=5, users=True).jobs.with_columns(
         pl.col("processors").clip(1, 24), pl.col("run_time").clip(1, 7200).floor(), pl.col("estimate").clip(1, 7200),
-        pl.col("user_id") % 4, submit_time=(pl.col("submit_time") / 5).floor(),
+        pl.col("user_id") % 4, queue_id=pl.int_range(pl.len()) % 2, submit_time=(pl.col("submit_time") / 5).floor(),
     )  # fmt: skip
     jobs = jobs.with_columns(estimate=pl.max_horizontal(pl.col("estimate").floor(), "run_time"))
-    some, scheduler = Workload(jobs, Machine.of(64), "site"), Scheduler(backfill="slurm", limits={"user": limits})
+    given = {"user": limits} | ({"qos": {"1": of_qos}} if of_qos else {})
+    some, scheduler = Workload(jobs, Machine.of(64), "site"), Scheduler(backfill="slurm", limits=given)
     outcomes, problem = simulate(some, scheduler), prepare(some, scheduler)
-    most = tuple(limits.get(name, math.inf) for name in ("jobs", "processors", "processor_minutes"))
-    policy = naive_slurm.SlurmPolicy(backfill="slurm", limits={("user", number): most for number in range(4)})
+    most, most_of_qos = (
+        tuple(one.get(name, math.inf) for name in ("jobs", "processors", "processor_minutes"))
+        for one in (limits, of_qos)
+    )
+    limited = {("user", number): most for number in range(4)} | {("qos", 1): most_of_qos}
+    policy = naive_slurm.SlurmPolicy(backfill="slurm", limits=limited)
     arrays = zip(
         *(getattr(problem.jobs, name).tolist() for name in ("submit", "run", "planned", "processors")), strict=True
     )
     plain = [
-        naive_slurm.SlurmJob(number, *values, user=user)
-        for number, (values, user) in enumerate(zip(arrays, problem.table["user_id"], strict=True))
+        naive_slurm.SlurmJob(number, *values, user=user, qos=qos)
+        for number, (values, user, qos) in enumerate(zip(arrays, *problem.table["user_id", "queue_id"], strict=True))
     ]
     counted, last = dict.fromkeys(range(len(plain)), 0.0), [0.0]
     pass_time = naive_slurm.SlurmMachine.pass_time

@@ -123,6 +123,13 @@ def test_reasons_of_waits_know_which_limits_are_replaced():
     found = wait_reasons(some, simulate(some, given), given).table.sort("job_id")
     assert found["limit"].floor().to_list() == [0, 0, 10, 20]
     assert (found["room"] + found["order"]).floor().to_list() == [0] * 4
+    # The second job is beyond the limit of its user, which is replaced, and waits for room.
+    limits["qos"]["1"]["processors"], wide = 99, {"processors": [60, 30, 1]}
+    found = wait_reasons(workload(wide), simulate(workload(wide), given := scheduler(limits)), given).table.sort(
+        "job_id"
+    )
+    assert found["limit"].floor().to_list() == [0, 0, 30]
+    assert found["room"].floor().to_list() == [0, 10, 0]
 
 
 def test_a_cycle_tests_jobs_beyond_a_limit_that_others_may_exceed():
