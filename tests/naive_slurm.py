@@ -542,10 +542,13 @@ class SlurmMachine(AccountedMachine):
         Return the limits that apply to a job, without those that are replaced.
 
         A limit of a partition replaces the same one of a QOS, and each of both that of groups and of users. That of the
-        jobs of a user is replaced by that of the jobs of each user.
+        jobs of a user is replaced by that of the jobs of each user. Without nodes, a
+        partition's limit of processors is its size.
         """
         applying = super().limits_for(job)
-        given = {kind: most for kind, most, _ in applying if kind not in ("user", "group")}
+        given = {kind: list(most) for kind, most, _ in applying if kind not in ("user", "group")}
+        if "partition" in given and not self.policy.nodes:
+            given["partition"][1] = math.inf  # the size of the partition, not a limit of a QOS
         by = {
             "partition": [], "user of partition": [], "qos": ["partition"], "user of qos": ["user of partition"],
             "group": ["partition", "qos"], "user": ["partition", "qos"],

@@ -70,9 +70,15 @@ REPLACED = [
 ]  # fmt: skip
 
 
+#: A machine of nodes; without nodes, a partition's limit of processors is its size.
+NODES = {"nodes": [{"count": 8, "processors": 8, "resources": {"gpus": 8, "memory": 8}}]}
+
+
 @pytest.mark.parametrize(("limits", "columns", "third"), REPLACED)
 def test_a_limit_replaces_the_same_one_and_jobs_still_count_for_it(limits, columns, third):
-    assert starts(columns, limits) == [0, 0, third]
+    assert starts(columns, limits, **NODES) == [0, 0, third]
+    if "processors" not in limits.get("partition", {}).get("1", {}):
+        assert starts(columns, limits) == [0, 0, third]
     # The textbook engine applies both: the second job waits.
     assert starts(columns, limits, "easy")[1] >= 10
 
@@ -88,6 +94,7 @@ def test_a_limit_replaces_the_same_one_and_jobs_still_count_for_it(limits, colum
         ({"user": {"processors": 4}, "qos": {"1": {"gpus": 8, "memory": 8, "jobs": 9}}}, [0, 10, 0]),
         ({"user": {"gpus": 4}, "qos": {"1": {"processors": 8}}}, [0, 10, 0]),
         ({"user": {"processor_minutes": 4}, "qos": {"1": {"processors": 8}}}, [0, 10, 0]),
+        ({"user": {"processors": 4}, "partition": {"1": {"processors": 8}}}, [0, 10, 0]),
         ({"partition": {"1": {"processors": 4}}, "user": {"processors": 8}}, [0, 10, 0]),
         ({"partition": {"1": {"processors": 4}}, "qos": {"1": {"processors": 8}}}, [0, 10, 0]),
     ],

@@ -453,20 +453,6 @@ def test_limits_of_users_in_each_partition_alone_are_named():
         assert ("together, they would bind more" in " ".join(sentences(question))) == bool(names)
 
 
-def test_sizes_of_partitions_that_replace_limits_of_users_are_named(monkeypatch):
-    monkeypatch.setenv("SWFLOW_INTERPRET", "1")
-    jobs = pl.DataFrame({
-        "job_id": [1, 2], "submit_time": [0.0, 1.0], "run_time": [9.0, 8.0], "processors": [1, 1],
-        "estimate": [9.0, 9.0], "partition_id": [1, 2], "user_id": [1, 1],
-    })  # fmt: skip
-    log = Workload(jobs, Machine.of(2), "log", header={"Partition": ["1 cpu", "2 gpu"]})
-    limits = {"partition": {"cpu": {"processors": 2}, "gpu": {"processors": 2}}, "user": {"processors": 1}}
-    schedulers = {name: {"backfill": name, "limits": limits} for name in ("easy", "slurm")}
-    chosen = variants(schedulers)
-    found = " ".join(caveats(Question(SiteModel.of(log), chosen, ask(log, chosen))))
-    assert "the limit of each partition replaces limits of processors of users, groups and QOS under slurm, as" in found
-
-
 @pytest.mark.slow
 def test_constraints_are_not_simulated_without_nodes():
     jobs = pl.DataFrame({

@@ -1,7 +1,7 @@
 """What an answer omits or guesses, and what to do next."""
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
@@ -111,30 +111,7 @@ def _partitions_in_words(question: Question) -> list[str]:
             f"{len(partitions)} partitions share nodes (their peaks add up to more than the machine): they are "
             "simulated as one machine with a limit for each partition"
         )
-    replacing = [name for name, options in schedulers.items() if sizes_replace_limits(options)]
-    if replacing:
-        found.append(
-            f"the limit of each partition replaces limits of processors of users, groups and QOS under "
-            f"{', '.join(replacing)}, as that of its QOS does in Slurm"
-        )
     return found
-
-
-def sizes_replace_limits(options: Unchecked) -> bool:
-    """
-    Return whether limits that stand for the sizes of partitions replace others, as those of their QOS do in Slurm.
-
-    Examples
-    --------
-    >>> limits = {"partition": {"cpu": {"processors": 64}}, "user": {"bob": {"processors": 8}}}
-    >>> [sizes_replace_limits({"backfill": one, "limits": limits}) for one in ("slurm", "easy")]
-    [True, False]
-    """
-    limits = options.get("limits") or {}
-    others = [limits.get(kind) or {} for kind in _LIMITED]
-    named = [one for of_kind in others for one in of_kind.values() if isinstance(one, Mapping)]
-    is_limited = any("processors" in one for one in (*others, *named))
-    return options.get("backfill") == "slurm" and not options.get("nodes") and "partition" in limits and is_limited
 
 
 def limits_apart(options: Unchecked) -> str:

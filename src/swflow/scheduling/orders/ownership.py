@@ -91,6 +91,7 @@ class _Accounts:
     ) -> None:
         self.names, self.jobs, self.arrays, self.planned = names, jobs, arrays, planned
         self.replaces = scheduler.is_slurm  # whether limits of partitions and QOS replace others
+        self.has_nodes = bool(scheduler.nodes)
         self.cycles_count = _cycles_count(scheduler)
         self.widths = jobs["processors"].to_numpy()
         self.numbers: dict[str, np.ndarray] = {}  # the numbers of each account, in order
@@ -236,7 +237,7 @@ class _Accounts:
         kinds = [kind for kind, _ in tables[: len(tables) - (self.above is not None)]] + ["group"] * levels
         most = np.concatenate([np.full((1, len(LIMITS)), UNLIMITED), *(most for _, most in tables)])
         rows = rows_of(self.owners)
-        return (kinds, *(with_replaced(most, rows, kinds) if self.replaces else (most, rows)))
+        return (kinds, *(with_replaced(most, rows, kinds, self.has_nodes) if self.replaces else (most, rows)))
 
     def _tables(self, limits: Limits) -> Iterator[tuple[str, np.ndarray]]:
         """Yield each kind of account with its limits, shape (accounts, limits), in the order of `Owners.numbers`."""

@@ -26,7 +26,9 @@ _JOBS_REPLACED_BY = dict.fromkeys(("user", ASSOCIATION), ("user of partition", "
 _REPLACING = frozenset({*_REPLACED_BY["group"], *_JOBS_REPLACED_BY["user"]})
 
 
-def with_replaced(most: np.ndarray, rows: np.ndarray, kinds: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+def with_replaced(
+    most: np.ndarray, rows: np.ndarray, kinds: Sequence[str], has_nodes: bool
+) -> tuple[np.ndarray, np.ndarray]:
     """
     Return limits, with further rows for accounts without limits that are replaced, and the row of each job's accounts.
 
@@ -42,6 +44,8 @@ def with_replaced(most: np.ndarray, rows: np.ndarray, kinds: Sequence[str]) -> t
         int64 of shape (jobs, accounts of a job): rows of ``most``; -1 where a job has no such account.
     kinds : sequence of str
         The kind of each of the accounts of a job.
+    has_nodes : bool
+        Whether jobs are placed on nodes. Otherwise a partition's limit of processors is its size, and replaces none.
 
     Examples
     --------
@@ -49,13 +53,15 @@ def with_replaced(most: np.ndarray, rows: np.ndarray, kinds: Sequence[str]) -> t
 
     >>> none = UNLIMITED
     >>> most = np.array([[none] * 5, [3, 8, none, none, none], [none, 64, none, none, none]])
-    >>> found, bounds = with_replaced(most, np.array([[1, 2], [1, -1]]), ["user", "qos"])
+    >>> found, bounds = with_replaced(most, np.array([[1, 2], [1, -1]]), ["user", "qos"], True)
     >>> bounds.tolist(), (found[3] < none).tolist(), found[3, 0].tolist()
     ([[3, 2], [1, -1]], [True, False, False, False, False], 3)
     """
     stated = np.append(most < UNLIMITED, np.zeros((1, most.shape[1]), np.bool_), axis=0)  # the last: no account
     of_job = {kind: stated[rows[:, column]] for column, kind in enumerate(kinds) if kind in _REPLACING}
     jobs = LIMITS.index("jobs")
+    if not has_nodes:
+        of_job["partition"][:, LIMITS.index("processors")] = False
     codes = np.zeros(rows.shape, np.int64)  # the limits of each account that are replaced for each job, as bits
     for column, kind in enumerate(kinds):
         replaced = _any_of(of_job, _REPLACED_BY.get(kind, ()), rows.shape[0], most.shape[1])
