@@ -40,10 +40,11 @@ COMPILING = {
 }  # fmt: skip
 
 
-#: Files whose slow tests take a minute or longer, besides those of the workflow and of Slurm.
+#: Files whose slow tests take the better part of a minute or longer, besides those of the workflow and of Slurm.
 LONGEST = {
-    "test_accounts.py", "test_fuzz.py", "test_kernels.py", "test_mangle.py", "test_numbered.py", "test_reasons.py",
-    "test_slurm.py", "test_waits.py",
+    "test_accounts.py", "test_browser.py", "test_docs.py", "test_fingerprint.py", "test_full_disk.py", "test_fuzz.py",
+    "test_kernels.py", "test_mangle.py", "test_numbered.py", "test_reasons.py", "test_sharing.py", "test_slurm.py",
+    "test_waits.py",
 }  # fmt: skip
 
 
