@@ -96,6 +96,10 @@ SPRIO = "%i %Y %A %F %J %Q"
 WEIGHTS = ("age", "fair_share", "size", "qos")
 
 ALL = "PartitionName=main Nodes=ALL Default=YES MaxTime=60 State=UP"
+
+#: Two partitions that share nodes, and options of jobs for them.
+SHARED = "PartitionName=main Nodes=ALL Default=YES State=UP\nPartitionName=small Nodes=n[5-8] State=UP"
+BY_PARTITION = (["-p", "main"], ["-p", "main"], ["-p", "small"])
 BACKFILL = "SchedulerType=sched/backfill\nSchedulerParameters=bf_interval=5,bf_resolution=1,sched_interval=2"
 MEMORY = "SelectTypeParameters=CR_CPU_Memory\nDefMemPerCPU=250"
 GPUS = "GresTypes=gpu\nAccountingStorageTRES=gres/gpu"
@@ -234,17 +238,15 @@ TRACES = {
     ),
     "backfill-partition": Trace(
         "cycles that test a job of each partition",
-        f"{CYCLES}bf_interval=10,bf_resolution=1,bf_max_job_part=1\nPartitionName=main Nodes=ALL Default=YES State=UP\n"
-        "PartitionName=small Nodes=n[5-8] State=UP",
-        options=(["-p", "main"], ["-p", "main"], ["-p", "small"]),
+        f"{CYCLES}bf_interval=10,bf_resolution=1,bf_max_job_part=1\n{SHARED}",
+        options=BY_PARTITION,
         widths=(1, 2, 4, 4, 8, 8, 12, 16),
         seed=32,
     ),
     "overlapping": Trace(
         "partitions that share nodes",
-        f"{CYCLES}bf_interval=20,bf_resolution=1\nPartitionName=main Nodes=ALL Default=YES State=UP\n"
-        "PartitionName=small Nodes=n[5-8] State=UP",
-        options=(["-p", "main"], ["-p", "main"], ["-p", "small"]),
+        f"{CYCLES}bf_interval=20,bf_resolution=1\n{SHARED}",
+        options=BY_PARTITION,
         widths=(1, 2, 4, 4, 8, 8, 12, 16),
         seed=14,
     ),

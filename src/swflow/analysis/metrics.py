@@ -22,8 +22,7 @@ GUIM_BOUND = 60.0
 #: Measures whose correlation with load is computed.
 CORRELATED = ("slowdown", "response_time", "wait_time")
 
-#: All metrics of a run in the order of display; `fairness_indices` computes the last two. Counts are
-#: integers.
+#: All metrics of a run in the order of display; `fairness_indices` computes the last two. Counts are integers.
 METRICS = (
     "jobs", "offered_load", "saturated", "makespan", "utilization", "last_end", "utilization_to_last_end",
     *(f"{prefix}_{measure}" for measure in MEASURES for prefix in ("mean", "median", "p95")),

@@ -14,35 +14,36 @@ PLURALS = {"user": "users", "group": "groups", "partition": "partitions", "qos":
 _SHOWN = 4
 
 
-def require_some(of_log: Names, options: Unchecked) -> None:
+def require_some(names: Names, options: Unchecked) -> None:
     """Raise an error if the options name users, groups, partitions or QOS, and none of one kind has jobs."""
     apart, accounts = named_in({**options, "accounts": None}), options.get("accounts") or {}
-    for kind, all_names in named_in(options).items():
-        known = of_log.known(kind)
+    for kind, named in named_in(options).items():
+        known = names.known(kind)
         # The accounts of a site say nothing of a log without names.
-        names = all_names if known else [name for name in apart[kind] if kind != "group" or name not in accounts]
-        if kind != "qos" and kind not in of_log.recorded:
+        if not known:
+            named = [name for name in apart[kind] if kind != "group" or name not in accounts]
+        if kind != "qos" and kind not in names.recorded:
             continue  # where a limit or an order needs it, the error is another one
         # Numbers do not say which cluster they belong to.
-        if not names or any(name.isdecimal() or name in known for name in names):
+        if not named or any(name.isdecimal() or name in known for name in named):
             continue
         has = f"the log has {shortened(known)}" if known else "the log has no names, give numbers"
-        hint = suggest(names[0], known) if len(names) == 1 and known else ""
+        hint = suggest(named[0], known) if len(named) == 1 and known else ""
         raise SwflowError(
-            f"{of_log.log} has no {kind} {names[0]!r}{hint}; the scheduler names {shortened(names)}, and "
+            f"{names.log} has no {kind} {named[0]!r}{hint}; the scheduler names {shortened(named)}, and "
             f"{has}; expected the {PLURALS[kind]} of the same cluster"
         )
 
 
-def without_jobs(of_log: Names, options: Unchecked) -> dict[str, list[str]]:
+def without_jobs(names: Names, options: Unchecked) -> dict[str, list[str]]:
     """Return the names in the options that no job has, by kind; an account has the jobs of those below it."""
     found: dict[str, list[str]] = {}
     above = {str(name): one.get("parent") for name, one in (options.get("accounts") or {}).items()}
-    for kind, names in named_in(options).items():
-        having = {name for name in names if of_log.number_of(kind, name) != NO_JOB}
+    for kind, named in named_in(options).items():
+        having = {name for name in named if names.number_of(kind, name) != NO_JOB}
         if kind == "group":
             having |= set().union(*(_line(name, above) for name in having))
-        absent = [name for name in names if name not in having]
+        absent = [name for name in named if name not in having]
         found |= {kind: absent} if absent else {}
     return found
 
