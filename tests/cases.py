@@ -900,7 +900,7 @@ def slow_policy(case: Case, cluster: Mapping[str, Any]) -> naive_slurm.SlurmPoli
     for kind, of_kind in (options["limits"] or {}).items():
         column = "queue_id" if kind == "qos" else f"{kind}_id"
         for number in {one for one in case.table[column] if one is not None}:
-            most = of_kind.get(str(number), of_kind)
+            most = of_kind | of_kind.get(str(number), {})
             limits[kind, number] = tuple(most.get(what, math.inf) for what in LIMITS)
             user_limits[kind, number] = tuple(most.get(what, math.inf) for what in USER_LIMITS)
     own = {name: one for name, one in (options["limits"] or {}).get("group", {}).items() if isinstance(one, dict)}

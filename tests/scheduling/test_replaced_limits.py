@@ -103,6 +103,12 @@ def test_other_limits_apply_as_well(limits, expected):
     assert starts({}, limits) == starts({}, limits, "easy") == expected
 
 
+def test_a_named_user_obeys_the_limits_of_all_that_are_not_its_own():
+    # User 1 may run 2 jobs, and 4 processors as all users: the first two jobs have 3 processors each.
+    assert starts({}, {"user": {"processors": 4, "1": {"jobs": 2}}}) == [0, 10, 0]
+    assert starts({}, {"user": {"processors": 4, "1": {"processors": 6}}}) == [0, 0, 10]
+
+
 def test_limits_of_all_accounts_above_are_replaced():
     limits = {"group": {"3": {"processors": 4}, "2": {"processors": 5}}, "qos": {"1": {"processors": 8}}}
     accounts = {"1": {"parent": 2}, "2": {"parent": 3}}

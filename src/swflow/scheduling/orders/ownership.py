@@ -261,13 +261,13 @@ class _Accounts:
             yield "group", most.reshape(-1, len(LIMITS))[: self.above.max(initial=-1) + 1]
 
     def _most(self, kind: str, of_kind: Mapping[str, int | Mapping[str, int]], quantities: Sequence[str]) -> np.ndarray:
-        """Return the limits of each account of a kind, shape (accounts, limits): for all, and by name."""
+        """Return the limits of each account of a kind, shape (accounts, limits): its own, or those of all."""
         of_all = {what: limit for what, limit in of_kind.items() if not isinstance(limit, Mapping)}
         most = np.full((self.numbers[kind].size, len(LIMITS)), [of_all.get(what, UNLIMITED) for what in quantities])
         for name, own in of_kind.items():
             if isinstance(own, Mapping):
                 row = self.numbers[kind] == self.names.number_of(kind, name)
-                most[row] = [own.get(what, UNLIMITED) for what in quantities]
+                most[row] = [own.get(what, of_all.get(what, UNLIMITED)) for what in quantities]
         return most
 
     def _most_of_associations(self, limits: Limits) -> np.ndarray:

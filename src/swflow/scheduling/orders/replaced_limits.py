@@ -26,6 +26,20 @@ _JOBS_REPLACED_BY = dict.fromkeys(("user", ASSOCIATION), ("user of partition", "
 _REPLACING = frozenset({*_REPLACED_BY["group"], *_JOBS_REPLACED_BY["user"]})
 
 
+def replaced_by(kind: str, what: str) -> tuple[str, ...]:
+    """
+    Return the kinds of accounts whose limit of a quantity replaces that of accounts of some kind.
+
+    Examples
+    --------
+    >>> replaced_by("user", "processors"), replaced_by("user", "jobs")
+    (('partition', 'qos'), ('user of partition', 'user of qos'))
+    """
+    if what == "jobs" and kind in _JOBS_REPLACED_BY:
+        return _JOBS_REPLACED_BY[kind]
+    return _REPLACED_BY.get(kind, ())
+
+
 def with_replaced(
     most: np.ndarray, rows: np.ndarray, kinds: Sequence[str], has_nodes: bool
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -59,26 +73,15 @@ def with_replaced(
     """
     stated = np.append(most < UNLIMITED, np.zeros((1, most.shape[1]), np.bool_), axis=0)  # the last: no account
     of_job = {kind: stated[rows[:, column]] for column, kind in enumerate(kinds) if kind in _REPLACING}
-    jobs = LIMITS.index("jobs")
     if not has_nodes:
         of_job["partition"][:, LIMITS.index("processors")] = False
     codes = np.zeros(rows.shape, np.int64)  # the limits of each account that are replaced for each job, as bits
     for column, kind in enumerate(kinds):
-        replaced = _any_of(of_job, _REPLACED_BY.get(kind, ()), rows.shape[0], most.shape[1])
-        if kind in _JOBS_REPLACED_BY:
-            replaced[:, jobs] = _any_of(of_job, _JOBS_REPLACED_BY[kind], *replaced.shape)[:, jobs]
-        codes[:, column] = (replaced & stated[rows[:, column]]) @ (1 << np.arange(most.shape[1]))
+        for bit, what in enumerate(LIMITS):
+            for other in of_job.keys() & {*replaced_by(kind, what)}:
+                codes[:, column] |= (of_job[other] & stated[rows[:, column]])[:, bit].astype(np.int64) << bit
     bounds, others = rows.copy(), codes > 0
     pairs, number = np.unique(np.column_stack([rows[others], codes[others]]), axis=0, return_inverse=True)
     bounds[others] = len(most) + number.reshape(-1)
     is_replaced = (pairs[:, 1, None] >> np.arange(most.shape[1])) & 1 > 0
     return np.concatenate([most, np.where(is_replaced, UNLIMITED, most[pairs[:, 0]])]), bounds
-
-
-def _any_of(of_job: dict[str, np.ndarray], kinds: Sequence[str], *shape: int) -> np.ndarray:
-    """Return which limits of each job one of the accounts of some kinds has, of shape (jobs, limits)."""
-    found = np.zeros(shape, np.bool_)
-    for kind in kinds:
-        if kind in of_job:
-            found |= of_job[kind]
-    return found
