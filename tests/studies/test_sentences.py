@@ -31,3 +31,7 @@ def test_schedulers_are_described_by_what_differs_without_names_of_users():
     asked = [Variant("site", base), Variant("site, limit user:jobs=9", lower)]
     lines = schedulers_in_words(Question(SiteModel(tiny, options=base), asked, answer))
     assert lines[1] == "site, limit user:jobs=9: as site, but at most 9 jobs of each user"
+    fewer = {**base, "limits": {"user": dict([*limits["user"].items()][1:])}}
+    asked = [Variant("site", base), Variant("fewer", fewer)]
+    lines = schedulers_in_words(Question(SiteModel(tiny, options=base), asked, answer))
+    assert lines[1] == "fewer: as site, but without some limits"

@@ -229,7 +229,7 @@ def _more(question: Question, by: str, names: pl.DataFrame) -> str:
     if len(question.variants) != 2:
         return f", the {MOST_GROUPS} with most jobs of {names.height:,}" * (names.height > MOST_GROUPS)
     found = _of_only_variant(question, by)["verdict"]
-    shorter, longer = (int((found == one).sum()) for one in (verdicts.BETTER, verdicts.WORSE))
+    shorter, longer, equal = (int((found == one).sum()) for one in (verdicts.BETTER, verdicts.WORSE, verdicts.EQUAL))
     of = f"; the {MOST_GROUPS} with the greatest effect of {names.height:,}" * (names.height > MOST_GROUPS)
-    rest = names.height - shorter - longer
-    return f": {shorter:,} shorter, {longer:,} longer, {rest:,} open (corrected for the number){of}"
+    counts = f"{shorter:,} shorter, {longer:,} longer, {f'{equal:,} equal, ' * bool(equal)}"
+    return f": {counts}{names.height - shorter - longer - equal:,} open (corrected for the number){of}"

@@ -19,6 +19,7 @@ from swflow.scheduling.nodes import processors_on
 from swflow.scheduling.option_kinds import Unchecked
 from swflow.scheduling.scheduler import LOG
 from swflow.studies.answer import TITLES, Question
+from swflow.studies.changed_limits import replacements_in_words
 from swflow.studies.hardware import partitions_named, resources_of
 from swflow.studies.site_scheduler import SITE_QOS, SiteModel, is_pool
 from swflow.studies.variants import Variant
@@ -35,9 +36,16 @@ def caveats(question: Question) -> list[str]:
         *question.site.doubts,
         *guesses_in_words(question),
         *earlier_in_words(question),
+        *changed_limits_in_words(question),
         *uneven_in_words(question),
         *([f"Not simulated: {'; '.join(left_out)}."] if left_out else []),
     ]
+
+
+def changed_limits_in_words(question: Question) -> list[str]:
+    """Return where the limits that variants change do not hold, and which ones they replace."""
+    found = [(one.name, replacements_in_words(question.base.options, one.options)) for one in question.variants]
+    return [f"Under {name}, as in Slurm: {'; '.join(sentences)}." for name, sentences in found if sentences]
 
 
 def left_out_in_words(question: Question) -> list[str]:

@@ -262,8 +262,9 @@ def schedulers_in_words(question: Question) -> list[str]:
         if options is base or len(different) + len(dropped) > len(options) / 2:
             found.append(f"{name}: {options_in_words(options)}")
             continue
-        own = _changed_in(base, different)
-        said = [options_in_words(own, {})] if own else []
+        text = options_in_words(_changed_in(base, different), {})
+        # A part of an option that the scheduler lacks has no text.
+        said = [text] if text else [f"without some {key.replace('_', ' ')}" for key in different]
         said += [f"without {', '.join(key.replace('_', ' ') for key in dropped)}"] if dropped else []
         found.append(f"{name}: as {question.base.name}, but {', '.join(said)}")
     return found
