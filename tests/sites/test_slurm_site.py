@@ -204,6 +204,23 @@ def test_replaced_limits_that_are_not_as_in_slurm_are_named(folder):
         assert [text for text in site.ignored if "replace" in text] == expected
 
 
+def test_limits_that_count_together_and_accounts_without_parents_are_named(tmp_path):
+    conf, qos, members = (tmp_path / name for name in ("slurm.conf", "qos.txt", "assoc.txt"))
+    partitions = "PartitionName=all Nodes=ALL QOS=big\nPartitionName=some Nodes=n1 QOS=big\n"
+    conf.write_text(f"AccountingStorageEnforce=limits\nNodeName=n[1-4] CPUs=4\n{partitions}")
+    together = "partitions all and some have the limits of QOS big each: in Slurm, they have them together"
+    for limit, table, expected in (
+        ("cpu=8", "Account|ParentName|User|Share\nlab|root||1\nteam|lab||1\n", [together]),
+        ("", "Account|ParentName|User|Share\nlab|root||1\nteam|lab||1\n", []),
+        ("", "Account|User|Share\nroot||1\nlab||1\nlab|ada|1\n", []),
+        ("", "Account|User|Share\nroot||1\nlab||1\nteam||1\n", ["the associations have no column ParentName"]),
+    ):
+        qos.write_text(f"Name|Priority|GrpTRES\nbig|0|{limit}\n")
+        members.write_text(table)
+        found = read_site(conf, qos=qos, associations=members).ignored
+        assert [text.partition(", so")[0] for text in found] == expected
+
+
 @pytest.mark.parametrize(
     ("gres", "limit", "gpus", "left"),
     [("gpu:A100:2", "gres/gpu:a100=1", 1, []), ("gpu:a100:2(S:0-1)", "gres/gpu:a100=3,gres/gpu=2", 2, []),

@@ -131,9 +131,11 @@ def _limits_of_member(row: Row) -> dict[str, int]:
     })  # fmt: skip
 
 
-def replaced_in_words(partitions: Iterable[SlurmPartition], levels: Sequence[Row], members: Sequence[Row]) -> list[str]:
+def differences_in_words(
+    partitions: Iterable[SlurmPartition], levels: Sequence[Row], members: Sequence[Row]
+) -> list[str]:
     """
-    Return how the simulation differs from Slurm in which limits replace others.
+    Return how the simulation differs from Slurm in which limits count together, and in which replace others.
 
     In Slurm, a limit of a QOS replaces those of the same kind of associations (manual, "Resource Limits", hierarchy).
     """
@@ -145,13 +147,32 @@ def replaced_in_words(partitions: Iterable[SlurmPartition], levels: Sequence[Row
             "and MaxJobsPU does not"
         )
     limited = {row.text("name"): row.text("flags").lower() for row in levels if _qos_limits(row)}
-    of_partitions = {one.text("QOS") for one in partitions} & limited.keys()
-    over = [name for name, flags in limited.items() if "overpartqos" in flags and of_partitions - {name}]
+    of_partitions: dict[str, list[str]] = {}
+    for one in partitions:
+        if one.text("QOS") in limited:
+            of_partitions.setdefault(one.text("QOS"), []).append(one.name)
+    found += [
+        f"partitions {' and '.join(names)} have the limits of QOS {name} each: in Slurm, they have them together"
+        for name, names in of_partitions.items()
+        if len(names) > 1
+    ]
+    over = [name for name, flags in limited.items() if "overpartqos" in flags and of_partitions.keys() - {name}]
     if over:
         found.append(
             f"limits of partitions replace those of QOS {', '.join(over)}: in Slurm, its flag OverPartQOS reverses this"
         )
     return found
+
+
+def flat_in_words(members: Sequence[Row]) -> list[str]:
+    """Return that the parents of several accounts are not known."""
+    accounts = {row.text("account").strip() for row in members if not row.text("user")} - {"root"}
+    if len(accounts) < 2 or any(row.text("parname") for row in members):
+        return []
+    return [
+        "the associations have no column ParentName, so that no account is below another: add it (sacctmgr show assoc "
+        "-P format=Cluster,Account,User,ParentName,…)"
+    ]
 
 
 #: The columns of limits of running jobs with the resources that are simulated, and those of accounts in a QOS.

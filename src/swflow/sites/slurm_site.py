@@ -21,9 +21,10 @@ from swflow.sites.defaults import with_defaults
 from swflow.sites.limits import (
     COLUMNS,
     accounts_of,
+    differences_in_words,
+    flat_in_words,
     limits_of,
     not_simulated,
-    replaced_in_words,
     run_minutes,
     with_known_gpus,
     without_empty,
@@ -145,7 +146,7 @@ def read_site(
     ignored = [*slurm.ignored, *_memory_in_words(slurm, serving), *_unknown_qos_in_words(slurm, levels)]
     if not is_enforced and any(row.text(column) for row in (*levels, *members) for column in COLUMNS):
         ignored.append(f"limits of QOS and accounts are not simulated: {_NOT_ENFORCED}")
-    ignored += replaced_in_words(slurm.partitions, *limiting)
+    ignored += [*flat_in_words(members), *differences_in_words(slurm.partitions, *limiting)]
     cluster = slurm.text("ClusterName")
     limits = not_simulated(*limiting)
     return SlurmSite(processors, len(serving), without_empty(options), notes, cluster, ignored, limits)
