@@ -1,4 +1,4 @@
-"""Limits that a variant of a what-if changes, and limits that replace others under Slurm, in words."""
+"""Sentences on the limits that a variant changes, and on limits that replace others under Slurm."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ from swflow.scheduling.orders.replaced_limits import replaced_by
 
 class _Limit(NamedTuple):
     kind: str  # the kind of account, such as ``user of qos``
-    name: str  # of the user, group, partition or QOS; empty: each
+    name: str  # the user, group, partition or QOS; empty: each
     what: str  # what it limits, such as jobs
 
     @property
