@@ -76,7 +76,14 @@ CONFIG = {
         "one": {
             "logs": ["toy-a", "toy-b"],
             "runs": [{"workloads": ["{log}"], "schedulers": ["fcfs", "easy"]}],
-            "whatif": [{"workloads": ["toy-a"], "schedulers": ["easy", "mine"], "processors": ["+50%"]}],
+            "whatif": [
+                {
+                    "workloads": ["toy-a"],
+                    "schedulers": ["easy", "mine"],
+                    "processors": ["+50%"],
+                    "limit": ["user:processors=16"],
+                }
+            ],
         },
         "two": {
             "logs": ["toy-a"],
@@ -142,6 +149,8 @@ def test_all_files_are_created_once(project):
         "WHERE measure = 'mean_wait_time'"
     ) == [
         ("one", "toy-a", "easy", "base", True),
+        ("one", "toy-a", "easy, limit user:processors=16", "cannot tell: too few weeks", True),
+        ("one", "toy-a", "easy, limit user:processors=16, processors +50%", "cannot tell: too few weeks", True),
         ("one", "toy-a", "easy, processors +50%", "cannot tell: too few weeks", True),
         ("one", "toy-a", "mine", "equal", True),
         ("one", "toy-a", "mine, processors +50%", "cannot tell: too few weeks", True),

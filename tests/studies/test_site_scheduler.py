@@ -9,7 +9,8 @@ from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
 from swflow.log.site import Partition, partitions_of
 from swflow.scheduling.scheduler import Scheduler
-from swflow.studies.site_scheduler import SiteModel, merged, read_limits, read_shares, with_policies
+from swflow.studies.changed_policies import merged, read_limits, read_shares, with_policies
+from swflow.studies.site_scheduler import SiteModel
 
 OPTIONS = {
     "order": "fcfs", "backfill": "easy", "dispatch": "partition",

@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -24,6 +26,7 @@ from swflow.studies.rule_options import (
     simulate_options,
     step_code,
     step_kind,
+    whatif_options,
 )
 from swflow.studies.runs import read_simulations
 from swflow.studies.workflow import CHANGES, REACHED, SETTINGS, Workflow, read_config, report_changes
@@ -313,6 +316,42 @@ def test_the_page_and_the_table_of_a_what_if_are_targets(config):
     study = config["studies"]["one"] | {"whatif": whatif}
     files = targets(Workflow(config | {"studies": {"one": study}}), None)
     assert {"results/whatif/one/A.html", "results/whatif/one/A.csv"} <= set(files)
+
+
+def test_a_what_if_of_a_study_has_the_questions_of_the_command(config):
+    """A study could ask for sizes, estimates and arrivals, but not for another order, limits or shares."""
+    asked = {
+        "order": ["group_usage / group_share"], "backfill": ["none"],
+        "limit": ["user:processors=4,group:physics:jobs=2"], "share": ["group:physics=3"],
+        "by": ["user", "class"], "why": True,
+    }  # fmt: skip
+    study = config["studies"]["one"] | {"whatif": [{"workloads": ["A"], "schedulers": ["fcfs"]} | asked]}
+    del config["titles"]  # not a key of a config
+    plan = Workflow(read_config(config | {"studies": {"one": study}}, SCHEMA))
+    words = shlex.split(whatif_options(plan, SimpleNamespace(study="one", workload="A")))
+    scheduler = words.index("--scheduler")
+    assert words[:scheduler] == [
+        "--backfill", "none", "--by", "user", "--by", "class", "--limit", "user:processors=4,group:physics:jobs=2",
+        "--order", "group_usage / group_share", "--share", "group:physics=3", "--why",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"order": ["sfj"]}, "whatif[0]: order: unknown order 'sfj'; did you mean 'sjf'"),
+        ({"limit": ["user:cores=4"]}, "whatif[0]: limit: 'user:cores=4': unknown limit 'cores'"),
+        ({"limit": ["user:jobs=none"]}, "whatif[0]: limit user:jobs=none: the scheduler has no such limit"),
+        ({"share": ["physics=3"]}, "whatif[0]: share: 'physics=3'; expected user:NAME=SHARE or group:NAME=SHARE"),
+        ({"nodes": ["+1", "=+2"]}, "nodes"),
+        ({"by": ["users"]}, "by"),
+    ],
+)
+def test_a_wrong_question_of_a_study_is_refused_when_the_config_is_read(config, wrong, message):
+    study = config["studies"]["one"] | {"whatif": [{"workloads": ["A"], "schedulers": ["fcfs"]} | wrong]}
+    del config["titles"]  # not a key of a config
+    with pytest.raises(SwflowError, match=re.escape(message)):
+        Workflow(read_config(config | {"studies": {"one": study}}, SCHEMA))
 
 
 def test_a_forecast_names_a_scheduler_of_the_config(config):

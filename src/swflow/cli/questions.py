@@ -135,7 +135,7 @@ def whatif(
     from swflow.studies.answer import Question
     from swflow.studies.answer_files import as_json as json_of
     from swflow.studies.answer_files import write_answer
-    from swflow.studies.site_scheduler import with_policies
+    from swflow.studies.changed_policies import with_policies
     from swflow.studies.variants import variants
     from swflow.studies.whatif import ask
 

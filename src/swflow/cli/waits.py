@@ -112,7 +112,7 @@ def _conditions(site: "SiteModel", limits: list[str]) -> "Scheduler | None":
     """Return the conditions of the recorded schedule: the site's partitions and resources, and the given limits."""
     from swflow.scheduling.prepare import prepare
     from swflow.scheduling.scheduler import Scheduler
-    from swflow.studies.site_scheduler import read_limits
+    from swflow.studies.changed_policies import read_limits
 
     if len(site.partitions) < 2 and not site.resources and not limits:
         return None

@@ -359,27 +359,29 @@ def _limits_in_words(limits: Mapping[str, Unchecked] | None) -> list[str]:
                 found += [
                     f"limits of {len(most):,} users in {kind} {name}"
                     if isinstance(most, Mapping)
-                    else f"at most {most:,} {_quantity_in_words(what)} in {kind} {name}"
+                    else f"at most {_quantity_in_words(what, most)} in {kind} {name}"
                     for what, most in limit.items()
                 ]
             else:
                 place = "in" if name.startswith("user_") else "of"
-                found.append(f"at most {limit:,} {_quantity_in_words(name)} {place} each {kind}")
+                found.append(f"at most {_quantity_in_words(name, limit)} {place} each {kind}")
     return found
 
 
-def _quantity_in_words(name: str) -> str:
+def _quantity_in_words(name: str, most: int) -> str:
     """
     Return a limited quantity as words.
 
     Examples
     --------
-    >>> _quantity_in_words("user_gpus"), _quantity_in_words("processor_minutes")
-    ('GPUs of each user', 'processor-minutes')
+    >>> [_quantity_in_words(name, most) for name, most in (("user_gpus", 1), ("jobs", 2), ("processor_minutes", 9000))]
+    ['1 GPU of each user', '2 jobs', '9,000 processor-minutes']
     """
     quantity = name.removeprefix("user_")
     words = {"gpus": "GPUs", "memory": "MB of memory", "processor_minutes": "processor-minutes"}
-    return words.get(quantity, quantity) + " of each user" * (quantity != name)
+    limited = words.get(quantity, quantity)
+    limited = limited.removesuffix("s") if most == 1 else limited
+    return f"{most:,} {limited}" + " of each user" * (quantity != name)
 
 
 def _units_in_words(resources: Mapping[str, int | None] | None) -> str:
