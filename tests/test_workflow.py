@@ -81,7 +81,7 @@ CONFIG = {
                     "workloads": ["toy-a"],
                     "schedulers": ["easy", "mine"],
                     "processors": ["+50%"],
-                    "limit": ["user:processors=16"],
+                    "backfill": ["none"],
                 }
             ],
         },
@@ -149,9 +149,9 @@ def test_all_files_are_created_once(project):
         "WHERE measure = 'mean_wait_time'"
     ) == [
         ("one", "toy-a", "easy", "base", True),
-        ("one", "toy-a", "easy, limit user:processors=16", "cannot tell: too few weeks", True),
-        ("one", "toy-a", "easy, limit user:processors=16, processors +50%", "cannot tell: too few weeks", True),
         ("one", "toy-a", "easy, processors +50%", "cannot tell: too few weeks", True),
+        ("one", "toy-a", "easy, backfill none", "cannot tell: too few weeks", True),
+        ("one", "toy-a", "easy, backfill none, processors +50%", "cannot tell: too few weeks", True),
         ("one", "toy-a", "mine", "equal", True),
         ("one", "toy-a", "mine, processors +50%", "cannot tell: too few weeks", True),
     ]  # fmt: skip

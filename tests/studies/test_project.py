@@ -1,12 +1,7 @@
-"""Test the creation of a project outside of a clone: the output of `swflow init` and the contents of a wheel."""
+"""Test the creation of a project outside of a clone: the output of `swflow init`."""
 
-import os
 import re
-import subprocess
-import sys
 import tomllib
-import venv
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -94,20 +89,3 @@ def test_conda_and_pip_have_the_same_dependencies():
     bounds = {re.split("[<>]", one)[0]: one[len(re.split("[<>]", one)[0]) :] for one in wanted}
     conda = dict(one.split(" ") for one in listed if " " in one)
     assert conda == {names.get(name, name): bound for name, bound in bounds.items()} | {"python": ">=3.11"}
-
-
-@pytest.mark.wheel
-def test_a_wheel_runs_outside_of_a_clone(tmp_path):
-    """Build a wheel, install it into a new environment, create a project there, and run it."""
-    subprocess.run([sys.executable, "-m", "pip", "wheel", "--no-deps", "-w", tmp_path, ROOT], check=True)
-    wheel = next(tmp_path.glob("swflow-*.whl"))
-    with zipfile.ZipFile(wheel) as content:
-        assert {"swflow/workflow/Snakefile", "swflow/catalogue.yaml"} <= set(content.namelist())
-    venv.create(tmp_path / "venv", with_pip=True)
-    binaries = tmp_path / "venv/bin"
-    subprocess.run([binaries / "pip", "install", "--quiet", "-c", ROOT / "constraints.txt", wheel], check=True)
-    environment = os.environ | {"PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}"}
-    snakemake = ["snakemake", "--cores", "1", "--directory", "demo", "-s", "demo/Snakefile"]
-    for command in (["swflow", "init", "demo"], snakemake):
-        subprocess.run(command, cwd=tmp_path, env=environment, check=True)
-    assert (tmp_path / "demo/results/report/index.html").is_file()

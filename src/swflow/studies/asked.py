@@ -8,7 +8,9 @@ from swflow.errors import SwflowError
 from swflow.names import log_of, recipe_of, replicate_of
 from swflow.scheduling.option_kinds import Unchecked
 from swflow.scheduling.scheduler import LOG, OWN_CODE, Scheduler
+from swflow.studies.changed_policies import with_policies
 from swflow.studies.plan import Config, study_runs
+from swflow.studies.variants import variants
 
 #: The value of ``contrast`` that compares workloads under one scheduler.
 WORKLOAD = "workload"
@@ -148,6 +150,33 @@ def check_questions(config: Config) -> None:
                 raise SwflowError(
                     f"studies: {study}: contrast: {contrast!r} matches no two runs that differ only in it; {expected}"
                 )
+
+
+def check_whatifs(config: Config) -> None:
+    """Raise an error for a what-if of a study whose changes cannot be read, or make a scheduler that cannot exist."""
+    known = {LOG: {"order": LOG}, **config["schedulers"]}
+    for study, content in config["studies"].items():
+        for number, entry in enumerate(content.get("whatif") or ()):
+            schedulers = {name: known[name] for name in entry["schedulers"]}
+            try:
+                for name, options in _variants_of(entry, schedulers):
+                    Scheduler.of(name, options)
+            except SwflowError as error:
+                text = str(error).removeprefix("--")
+                raise SwflowError(f"studies: {study}: whatif[{number}]: {text}") from None
+
+
+def _variants_of(entry: Config, schedulers: Mapping[str, Unchecked]) -> list[tuple[str, Unchecked]]:
+    """Return the schedulers of a what-if with their options."""
+
+    def texts(key: str) -> list[str]:
+        return [str(value) for value in entry.get(key, ())]
+
+    changed = with_policies(
+        schedulers, order=texts("order"), backfill=texts("backfill"), limit=texts("limit"), share=texts("share")
+    )
+    hardware = variants(changed, processors=texts("processors"), nodes=texts("nodes"), resource=texts("resource"))
+    return [(variant.scheduler, variant.options) for variant in hardware]
 
 
 def _valid_contrasts(config: Config, runs: Sequence[Pair], names: Sequence[str]) -> list[str]:

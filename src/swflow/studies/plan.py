@@ -20,7 +20,6 @@ from swflow.names import (
     worth_comparing,
 )
 from swflow.scheduling.scheduler import LOG, Scheduler
-from swflow.studies.changed_policies import with_policies
 from swflow.studies.figure_options import (
     FOREST,
     OF_REPLICATES,
@@ -31,7 +30,6 @@ from swflow.studies.figure_options import (
 )
 from swflow.studies.points import grid, values
 from swflow.studies.step_options import SEEDED_KINDS, Config, sources_behind
-from swflow.studies.variants import variants
 
 #: The value of ``schedulers`` of runs that selects all schedulers of the config.
 ALL = "all"
@@ -172,7 +170,7 @@ def entries(config: Config, part: str, logs: Collection[str] | None = None) -> I
             named = group.get("schedulers", ())  # forecasts need none
             schedulers = list(config["schedulers"] if named == ALL else named)
             if logs is not None:
-                _check_entry(config, study, part, group, schedulers, where)
+                _check_entry(config, study, group, schedulers, where)
             for workload in _expanded(content, group):
                 if logs is not None:
                     _check_workload(workload, config["steps"], logs, f"{where}: workloads")
@@ -180,40 +178,18 @@ def entries(config: Config, part: str, logs: Collection[str] | None = None) -> I
                     yield Entry(study, where, workload, schedulers, group)
 
 
-def _check_entry(config: Config, study: str, part: str, group: Config, schedulers: list[str], where: str) -> None:
+def _check_entry(config: Config, study: str, group: Config, schedulers: list[str], where: str) -> None:
     for scheduler in schedulers:
         _require(scheduler, {LOG, *config["schedulers"]}, f"{where}: schedulers", "scheduler")
     if "scheduler" in group:
         _require(group["scheduler"], config["schedulers"], f"{where}: scheduler", "scheduler")
     for sweep in group.get("sweeps", ()):
         _require(sweep, config.get("sweeps", {}), f"{where}: sweeps", "sweep")
-    if part == "whatif":
-        _check_question(config, group, schedulers, where)
     if "sweeps" in group and LOG in schedulers:
         raise SwflowError(f"{where}: schedulers: a scaled workload has no recorded schedule; remove log")
     for template in group["workloads"]:
         if "{seed}" in template and not config["studies"][study].get("seeds"):
             raise SwflowError(f"studies: {study}: seeds: missing, but {template!r} has {{seed}}; expected a number")
-
-
-def _check_question(config: Config, group: Config, schedulers: list[str], where: str) -> None:
-    """Raise an error for a what-if whose changes cannot be read, or make a scheduler that does not exist."""
-    known = {LOG: {"order": LOG}, **config["schedulers"]}
-
-    def texts(key: str) -> list[str]:
-        return [str(value) for value in group.get(key, ())]
-
-    try:
-        changed = with_policies(
-            {name: known[name] for name in schedulers}, order=texts("order"), backfill=texts("backfill"),
-            limit=texts("limit"), share=texts("share"),
-        )  # fmt: skip
-        for variant in variants(
-            changed, processors=texts("processors"), nodes=texts("nodes"), resource=texts("resource")
-        ):
-            Scheduler.of(variant.scheduler, variant.options)
-    except SwflowError as error:
-        raise SwflowError(f"{where}: {str(error).removeprefix('--')}") from None
 
 
 def _check_workload(workload: str, steps: Config, logs: Collection[str], where: str) -> None:

@@ -21,7 +21,7 @@ from swflow.log.fetch import is_at_hand
 from swflow.names import log_of, parent_of, split_step, steps_of, with_parents
 from swflow.scheduling.orders.vocabulary import LOG
 from swflow.scheduling.scheduler import Scheduler
-from swflow.studies.asked import asked_pairs, check_questions
+from swflow.studies.asked import asked_pairs, check_questions, check_whatifs
 from swflow.studies.figure_options import FOREST
 from swflow.studies.levels import with_levels
 from swflow.studies.only import with_only
@@ -175,6 +175,7 @@ class Workflow:
         self.own_logs: dict[str, Any] = own
         self.catalogue: dict[str, Log] = load_catalogue([*(self.config["catalogue"] or [default_catalogue()]), own])
         studies = plan_studies(self.config, self.catalogue)
+        check_whatifs(self.config)
         self.runs, self.sweeps, self.whatifs = studies.runs, studies.sweeps, studies.whatifs
         self.forecasts = studies.forecasts
         self.bounds, self.drawn, workloads = studies.bounds, studies.figures, studies.workloads
