@@ -1,5 +1,6 @@
 """Fixtures shared by several test files."""
 
+import gc
 import gzip
 import os
 import sys
@@ -68,6 +69,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.path.name not in LONGEST,
         )
     )
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector leave out thousands of tests and modules, which stay to the end."""
+    gc.collect()
+    gc.freeze()
 
 
 #: Folders and files whose cases by hand run as plain Python: a wrong index is an error, and nothing is compiled.

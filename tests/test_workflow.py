@@ -150,10 +150,10 @@ def test_all_files_are_created_once(project):
     ) == [
         ("one", "toy-a", "easy", "base", True),
         ("one", "toy-a", "easy, processors +50%", "cannot tell: too few weeks", True),
-        ("one", "toy-a", "easy, backfill none", "cannot tell: too few weeks", True),
-        ("one", "toy-a", "easy, backfill none, processors +50%", "cannot tell: too few weeks", True),
         ("one", "toy-a", "mine", "equal", True),
         ("one", "toy-a", "mine, processors +50%", "cannot tell: too few weeks", True),
+        ("one", "toy-a", "easy, backfill none", "cannot tell: too few weeks", True),
+        ("one", "toy-a", "easy, backfill none, processors +50%", "cannot tell: too few weeks", True),
     ]  # fmt: skip
     pages = {name: (project.folder / f"results/report/studies/{name}.html").read_text() for name in ("one", "two")}
     assert "easy with processors +50% and easy cannot be distinguished over so few weeks on toy-a" in pages["one"]

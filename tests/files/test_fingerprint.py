@@ -48,29 +48,41 @@ COMMANDS = {
     "sql": ["sql", "SELECT * FROM metrics", "--csv", "m.csv", "--database", "d.duckdb"],
 }  # fmt: skip
 
-#: Run a command, and print the modules that it loaded and the files that it opened.
+#: Run each command in a fork that has imported other packages only; write which modules it loaded, and opened files.
 TRACED = """
-import json, sys
-opened = set()
-sys.addaudithook(lambda event, about: opened.add(str(about[0])) if event == "open" else None)
-from swflow.cli import main
-try:
-    main(sys.argv[2:])
-except SystemExit as end:
-    status = end.code
-loaded = sorted(name for name in sys.modules if name.split(".")[0] == "swflow")
-with open(sys.argv[1], "w") as file:
-    json.dump([status, loaded, sorted(opened)], file)
+import json, os, sys
+import duckdb, numba, polars, scipy.stats
+assert "swflow" not in sys.modules
+for name, words in json.load(open("commands.json")).items():
+    if os.fork():
+        os.wait()
+        continue
+    opened = set()
+    sys.addaudithook(lambda event, about: opened.add(str(about[0])) if event == "open" else None)
+    from swflow.cli import main
+    try:
+        main(words)
+    except SystemExit as end:
+        status = end.code
+    loaded = sorted(name for name in sys.modules if name.split(".")[0] == "swflow")
+    with open(f"{name}.trace", "w") as file:
+        json.dump([status, loaded, sorted(opened)], file)
+    sys.stdout.flush()
+    os._exit(0)
 """
 
 
-def traced(folder: Path, command: list[str]) -> tuple[set[str], set[Path]]:
-    """Run a command; return the loaded modules of the package and the opened data files."""
-    done = subprocess.run([sys.executable, "-c", TRACED, "trace.json", *command], cwd=folder, capture_output=True)
-    status, loaded, opened = json.loads((folder / "trace.json").read_text())
-    assert status == 0, done.stderr.decode()
-    data = {Path(name) for name in opened if Path(name).is_relative_to(PACKAGE)}
-    return set(loaded), {file for file in data if file.is_file() and file.suffix not in (".py", ".pyc")}
+def traced(folder: Path, commands: dict[str, list[str]]) -> dict[str, tuple[set[str], set[Path]]]:
+    """Run commands; return the loaded modules of the package and the opened data files of each."""
+    (folder / "commands.json").write_text(json.dumps(commands))
+    done = subprocess.run([sys.executable, "-c", TRACED], cwd=folder, capture_output=True, text=True)
+    found = {}
+    for name in commands:
+        status, loaded, opened = json.loads((folder / f"{name}.trace").read_text())
+        assert status == 0, done.stderr
+        data = {Path(file) for file in opened if Path(file).is_relative_to(PACKAGE)}
+        found[name] = set(loaded), {file for file in data if file.is_file() and file.suffix not in (".py", ".pyc")}
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -84,10 +96,7 @@ def traces_of_commands(tmp_path_factory):
     plan = {"one/A": {"one/f": {"kind": "heatmap", "log": "A", "title": "A", "runs": ["A/easy"], "split": []}}}
     (folder / "plan.json").write_text(json.dumps(plan))
     (folder / "keep.json").write_text(json.dumps({"files": []}))
-    return {
-        name: traced(folder, command.split() if isinstance(command, str) else command)
-        for name, command in COMMANDS.items()
-    }
+    return traced(folder, {name: one.split() if isinstance(one, str) else one for name, one in COMMANDS.items()})
 
 
 def test_all_commands_of_the_workflow_are_traced():

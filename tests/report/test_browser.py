@@ -405,7 +405,7 @@ def test_the_matrix_changes_its_measure(browser, site):
     ],
 )
 def test_a_long_recipe_leaves_out_steps_in_the_middle(browser, site, text, most, shown):
-    with Tab(browser, site / "site/index.html") as tab:
+    with Tab(browser, site / "site/index.html", build=False) as tab:
         assert tab.page.evaluate("([text, most]) => swflowReport.recipe(text, most)", [text, most]) == shown
 
 

@@ -110,8 +110,8 @@ def check(rng: random.Random) -> None:
         scale, shift = 1.0, rng.choice([0.0, -80.0, 1e6])
     waiting = waiting_of(jobs, machine, scale, shift)
     found = divide(waiting)
-    for name in NAMES:
-        np.testing.assert_allclose(found[name], [one[name] * scale for one in expected], atol=1e-6, err_msg=name)
+    by_name = [[one[name] * scale for one in expected] for name in NAMES]
+    np.testing.assert_allclose([found[name] for name in NAMES], by_name, atol=1e-6)
     total = sum(found[name] for name in ("limit", "room", "order", "latency"))
     np.testing.assert_allclose(total, waiting.start - waiting.eligible, atol=1e-6)
 
