@@ -83,6 +83,12 @@ def test_wide_lines_are_found_unless_they_hold_one_sentence(tmp_path):
     assert [line for line, _ in prose.widths(page)] == [2]
 
 
+def test_a_line_that_would_be_a_row_of_the_table_above_it_is_found(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("| a | b |\n|---|---|\n| 1 | 2 |\nText of its own.\n\n| c |\n|---|\n\nMore text.\n")
+    assert [line for line, _ in prose.tables(page)] == [4]
+
+
 def test_every_phrase_has_a_suggestion():
     assert all(suggestion and pattern.pattern for pattern, suggestion in prose.phrases())
 

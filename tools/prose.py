@@ -1,5 +1,5 @@
 """
-Check wording, spelling and line width of the project's prose.
+Check wording, spelling, line width and tables of the project's prose.
 
 `python tools/prose.py [PATH …]` checks documentation, docstrings, comments and texts in strings, HTML and JavaScript of
 the paths (default: the whole repository) and exits with 1 if it finds a problem. `--count` prints the number per file.
@@ -9,6 +9,7 @@ The phrases are in tools/prose.txt. "prose: ignore" on a line skips it.
 import argparse
 import ast
 import io
+import itertools
 import re
 import subprocess
 import sys
@@ -154,6 +155,18 @@ def widths(path: Path) -> list[Problem]:
     return found
 
 
+def tables(path: Path) -> list[Problem]:
+    """Return the lines of Markdown that would become a row of the table above them."""
+    if path.suffix != ".md":
+        return []
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return [
+        (number, "text in a table: put an empty line before it")
+        for number, (above, line) in enumerate(itertools.pairwise(lines), 2)
+        if above.startswith("|") and line.strip() and not line.startswith("|")
+    ]
+
+
 def spelling(paths: list[Path]) -> list[tuple[Path, Problem]]:
     """Return what codespell finds, if it is installed."""
     try:
@@ -185,7 +198,7 @@ def files(paths: list[str]) -> list[Path]:
 def check(paths: list[Path]) -> dict[Path, list[Problem]]:
     """Return the problems of each file."""
     wanted = phrases()
-    found = {path: wording(path, wanted) + widths(path) for path in paths}
+    found = {path: wording(path, wanted) + widths(path) + tables(path) for path in paths}
     for path, problem in spelling(paths) if paths else []:
         found[path].append(problem)
     return {path: sorted(problems) for path, problems in found.items() if problems}
@@ -193,7 +206,9 @@ def check(paths: list[Path]) -> dict[Path, list[Problem]]:
 
 def main() -> int:
     """Run the check on the command line."""
-    parser = argparse.ArgumentParser(description="Check wording, spelling and line width of the project's prose.")
+    parser = argparse.ArgumentParser(
+        description="Check wording, spelling, line width and tables of the project's prose."
+    )
     parser.add_argument("paths", nargs="*", help="Files or folders (default: the whole repository).")
     parser.add_argument("--count", action="store_true", help="Print the number of problems per file.")
     options = parser.parse_args()
