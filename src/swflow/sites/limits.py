@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from swflow.errors import SwflowError
+from swflow.phrases import listed
 from swflow.sites.conf import SlurmPartition
 from swflow.sites.tables import Row
 
@@ -152,7 +153,7 @@ def differences_in_words(
         if one.text("QOS") in limited:
             of_partitions.setdefault(one.text("QOS"), []).append(one.name)
     found += [
-        f"partitions {' and '.join(names)} have the limits of QOS {name} each: in Slurm, they have them together"
+        f"partitions {listed(names)} have the limits of QOS {name} each: in Slurm, they have them together"
         for name, names in of_partitions.items()
         if len(names) > 1
     ]

@@ -153,7 +153,7 @@ def check_questions(config: Config) -> None:
 
 
 def check_whatifs(config: Config) -> None:
-    """Raise an error for a what-if of a study whose changes cannot be read, or make a scheduler that cannot exist."""
+    """Raise an error for a what-if of a study with a change that cannot be read, or that makes a scheduler invalid."""
     known = {LOG: {"order": LOG}, **config["schedulers"]}
     for study, content in config["studies"].items():
         for number, entry in enumerate(content.get("whatif") or ()):

@@ -44,8 +44,9 @@ def replacements_in_words(before: Unchecked, after: Unchecked) -> list[str]:
     replacing = [one for one in limits if after.get("nodes") or (one.kind, one.what) != ("partition", "processors")]
     found = []
     for limit in [one for one, most in limits.items() if known.get(one) != most]:
-        above = [one.account for one in replacing if one.what == limit.what and one.kind in replaced_by(*limit[::2])]
-        below = [one.owner for one in limits if one.what == limit.what and limit.kind in replaced_by(*one[::2])]
+        same = [one for one in limits if one.what == limit.what]
+        above = [one.account for one in same if one in replacing and one.kind in replaced_by(limit.kind, limit.what)]
+        below = [one.owner for one in same if limit.kind in replaced_by(one.kind, one.what)]
         what = f"the limit of {limit.what.replace('_', '-')} of {limit.owner}"
         if above:
             found.append(f"{what} does not hold in {shortened(above)}, whose own limit replaces it")
@@ -60,9 +61,8 @@ def _limits(options: Unchecked) -> Iterator[tuple[_Limit, Any]]:
         for name, own in [("", of_kind), *((name, own) for name, own in of_kind.items() if isinstance(own, Mapping))]:
             for what, most in own.items():
                 if what == USERS:
-                    yield from (
-                        (_Limit("user", str(user), one), x) for user, of in most.items() for one, x in of.items()
-                    )
+                    for user, own_of_user in most.items():
+                        yield from ((_Limit("user", str(user), one), value) for one, value in own_of_user.items())
                 elif not isinstance(most, Mapping):
                     of_user = what.startswith("user_")
                     yield _Limit(f"user of {kind}" if of_user else kind, str(name), what.removeprefix("user_")), most
