@@ -48,7 +48,7 @@ COMMANDS = {
     "sql": ["sql", "SELECT * FROM metrics", "--csv", "m.csv", "--database", "d.duckdb"],
 }  # fmt: skip
 
-#: Run each command in a fork that has imported other packages only; write which modules it loaded, and opened files.
+#: Run each command in a fork that has only imported other packages; write the modules that it loads, and files opened.
 TRACED = """
 import json, os, sys
 import duckdb, numba, polars, scipy.stats
@@ -78,7 +78,8 @@ def traced(folder: Path, commands: dict[str, list[str]]) -> dict[str, tuple[set[
     done = subprocess.run([sys.executable, "-c", TRACED], cwd=folder, capture_output=True, text=True)
     found = {}
     for name in commands:
-        status, loaded, opened = json.loads((folder / f"{name}.trace").read_text())
+        trace = folder / f"{name}.trace"
+        status, loaded, opened = json.loads(trace.read_text()) if trace.is_file() else (1, [], [])
         assert status == 0, done.stderr
         data = {Path(file) for file in opened if Path(file).is_relative_to(PACKAGE)}
         found[name] = set(loaded), {file for file in data if file.is_file() and file.suffix not in (".py", ".pyc")}
