@@ -8,11 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import duckdb
 import pytest
 
 from helpers.forecasts import recorded_site
 from helpers.reports import ASKING, published
 from helpers.runs import SCHEDULERS, write_workloads
+from swflow.analysis.verdicts import TOO_FEW_WEEKS
 from swflow.database.load import load
 from swflow.figures import draw, write
 from swflow.files.tables import write_table
@@ -23,6 +25,7 @@ from swflow.forecast.sweep import from_log
 from swflow.forecast.words import coverage, span
 from swflow.report import read_figures, write_report
 from swflow.studies.runs import simulate_all
+from swflow.studies.whatif import BASE
 from swflow.values import WEEK
 
 pytestmark = pytest.mark.slow
@@ -31,6 +34,9 @@ pytestmark = pytest.mark.slow
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 VIEWS = [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")]
 PATIENCE = 60_000  # ms
+
+#: A limit with a long name, in the words of `swflow whatif`.
+LIMIT = "user:processors=32,user:jobs=1"
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +68,16 @@ def site(tmp_path_factory):
         ("A", "far", 1.0, "A", "easy", "mean_wait_time"), ("A", "none", 0.0, "A", "easy", "killed"),
         ("Z", "gone", 1.0, "Z", "easy", "mean_wait_time"),
     ])  # fmt: skip
+    with duckdb.connect(folder / "d.duckdb") as connection:  # long names in the figure of differences
+        connection.executemany(
+            "INSERT INTO whatifs (study, workload, variant, measure, value, base, difference, weeks, verdict, "
+            "verdict_holm) VALUES ('one', 'A', ?, ?, 105, 100, 5, 3, ?, ?)",
+            [
+                (variant, measure, verdict, verdict)
+                for variant, verdict in (("easy", BASE), (f"easy, limit {LIMIT}", TOO_FEW_WEEKS))
+                for measure in ("mean_wait_time", "p95_wait_time", "awrt", "mean_bounded_slowdown")
+            ],
+        )
     config = json.loads(json.dumps(ASKING))
     config["studies"]["one"]["runs"][0]["schedulers"] = ["easy", "fcfs"]
     (folder / "config.yaml").write_text(json.dumps(config))

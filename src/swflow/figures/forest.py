@@ -38,8 +38,8 @@ _CAPTION = (
 #: The pairs that one figure shows at most, and with all measures.
 MOST_PAIRS, MOST_WITH_ALL = 60, 16
 
-#: Pixels of a row, letters of a line, and the ends of the axis.
-_ROW, _LINE, _ENDS = 13, 50, (1 / 64, 64.0)
+#: Pixels of a row, letters of a line, which fit on a phone, and the ends of the axis.
+_ROW, _LINE, _ENDS = 13, 44, (1 / 64, 64.0)
 
 #: The verdicts in the legend, and their colors.
 _COLOURS = {BETTER: BLUE, WORSE: VERMILION, "undecided": "#777777"}
@@ -349,7 +349,7 @@ def _deciding(rows: Iterable[Row]) -> Iterator[str]:
         if row.decides:
             groups.setdefault(row.decides, []).append(FOREST_MEASURES[row.measure])
     for words, names in groups.items():
-        yield from textwrap.wrap(f"to decide {', '.join(names)}: {words}", _LINE + 4)
+        yield from textwrap.wrap(f"to decide {', '.join(names)}: {words}", _LINE + 6)
 
 
 def _cut(ratio: float) -> float:
