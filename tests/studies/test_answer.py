@@ -13,6 +13,7 @@ import yaml
 
 import swflow
 from helpers.cli import call
+from helpers.forecasts import recorded_site
 from helpers.site_log import PARTITIONS, easy, site_log
 from swflow.analysis import verdicts
 from swflow.analysis.fidelity import Trust, trust_of
@@ -26,7 +27,9 @@ from swflow.log.site import CLUSTERS, partitions_of, site_options
 from swflow.scheduling.named import KNOWN
 from swflow.scheduling.scheduler import Scheduler
 from swflow.studies.answer import Question
+from swflow.studies.answer_tables import tables
 from swflow.studies.caveats import caveats, next_steps
+from swflow.studies.changed_policies import with_policies
 from swflow.studies.sentences import fidelity_in_words, options_in_words, sentences, variant_in_words
 from swflow.studies.site_scheduler import SiteModel
 from swflow.studies.variants import variants
@@ -412,6 +415,25 @@ def test_jobs_that_need_too_many_gpus_are_not_called_wide(tmp_path, capfd):
     assert "wider" not in answer
     assert call("whatif", str(log), "--resource", "gpus=0") == 1
     assert "wider than 64 processors or needs more of another resource" in capfd.readouterr().err
+
+
+def test_the_recorded_row_is_of_the_jobs_that_are_compared():
+    """With a limit that left out jobs, the recorded mean wait was that of all jobs, and stood beside others of some."""
+    workload = recorded_site(600)
+    site = SiteModel.of(workload)
+    schedulers = with_policies({"site": site.options}, limit=["user:processors=16"])
+    chosen = variants(schedulers)
+    asked = Question(site, chosen, ask(workload, chosen))
+    kept = workload.jobs.filter(pl.col("processors") <= 16)
+    assert 0 < asked.answer.left_out == workload.jobs.height - kept.height
+    of_kept, of_all = kept["wait_time"].mean(), workload.jobs["wait_time"].mean()
+    assert asked.recorded == pytest.approx(of_kept) and of_all > 1.05 * of_kept
+    (row,) = [row for row in tables(asked)[0].rows if row[0].startswith("mean wait")]
+    unit = {"mean wait, h": 3600, "mean wait, min": 60, "mean wait, s": 1}[row[0]]
+    assert float(row[1]) == pytest.approx(of_kept / unit, abs=0.06)
+    words = fidelity_in_words(asked)
+    assert words.startswith("Under site with the jobs that are left out above, the simulated mean wait is ")
+    assert asked.answer.fidelity["recorded_mean_wait_time"] == pytest.approx(of_all)
 
 
 def test_notes_of_the_import_are_about_the_jobs_of_the_whole_log():

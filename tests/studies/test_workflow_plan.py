@@ -321,7 +321,7 @@ def test_the_page_and_the_table_of_a_what_if_are_targets(config):
 def test_a_what_if_of_a_study_has_the_questions_of_the_command(config):
     """A study could ask for sizes, estimates and arrivals, but not for another order, limits or shares."""
     asked = {
-        "order": ["group_usage / group_share"], "backfill": ["none"],
+        "order": ["sjf"], "backfill": ["none"],
         "limit": ["user:processors=4,group:physics:jobs=2"], "share": ["group:physics=3"],
         "by": ["user", "class"], "why": True,
     }  # fmt: skip
@@ -332,7 +332,7 @@ def test_a_what_if_of_a_study_has_the_questions_of_the_command(config):
     scheduler = words.index("--scheduler")
     assert words[:scheduler] == [
         "--backfill", "none", "--by", "user", "--by", "class", "--limit", "user:processors=4,group:physics:jobs=2",
-        "--order", "group_usage / group_share", "--share", "group:physics=3", "--why",
+        "--order", "sjf", "--share", "group:physics=3", "--why",
     ]  # fmt: skip
 
 

@@ -68,8 +68,8 @@ class Question:
 
     @property
     def recorded(self) -> float | None:
-        """The recorded mean wait, if the log has one."""
-        return self.answer.fidelity["recorded_mean_wait_time"] if self.answer.fidelity else None
+        """The recorded mean wait of the measured jobs, if the log has one."""
+        return self.answer.recorded.get("mean_wait_time")
 
     def rows(self, variant: Variant) -> dict[str, Row]:
         """Return measure to row for one variant."""

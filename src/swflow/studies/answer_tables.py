@@ -48,7 +48,7 @@ def tables(question: Question) -> list[Table]:
 
 def now_and_then(question: Question, variant: Variant) -> Table:
     """Return the measures of the record, if there is one, of the base and of a variant, with the changes."""
-    base, then, recorded = question.rows(question.base), question.rows(variant), _recorded(question)
+    base, then, recorded = question.rows(question.base), question.rows(variant), question.answer.recorded
 
     def row_of(name: str, known: str | None, *values: str) -> list[str]:
         return [name, *([known or ""] if recorded else []), *values]
@@ -73,12 +73,6 @@ def now_and_then(question: Question, variant: Variant) -> Table:
     return Table(variant.name, columns, rows)
 
 
-def _recorded(question: Question) -> dict[str, float | None]:
-    """Return the measures of the recorded schedule; empty if the log has none."""
-    found = dict(question.answer.recorded)
-    return found | ({} if question.recorded is None else {"mean_wait_time": question.recorded})
-
-
 def units_in(row: Row) -> dict[str, int]:
     """Return the units of the resources that a row states."""
     parts = (text.partition("=") for text in row["resources"].split(",") if text)
@@ -99,7 +93,7 @@ def _change(row: Row, unit: Unit) -> list[str]:
 
 def _ranking(question: Question) -> Table:
     rows = [(variant, question.row(variant)) for variant in [question.base, *question.ranked]]
-    recorded = _recorded(question)
+    recorded = question.answer.recorded
     unit = unit_of(*(row["value"] for _, row in rows), recorded.get("mean_wait_time"))
     found = _of_record(recorded, unit)
     found += [
@@ -123,7 +117,7 @@ def _of_record(recorded: Mapping[str, float | None], unit: Unit) -> list[list[st
 
 def _other_measures(question: Question) -> Table:
     every = [question.rows(variant) for variant in [question.base, *question.ranked]]
-    recorded = _recorded(question)
+    recorded = question.answer.recorded
     units = {
         measure: unit_of_measure(measure, *(rows[measure]["value"] for rows in every), recorded.get(measure))
         for measure in LABELS
@@ -145,7 +139,7 @@ def _other_measures(question: Question) -> Table:
 
 def _of_base(question: Question) -> Table:
     """Return the measures of the recorded schedule and of the base."""
-    rows, recorded = question.rows(question.base), _recorded(question)
+    rows, recorded = question.rows(question.base), question.answer.recorded
     lines = []
     for measure, row in rows.items():
         known = recorded.get(measure)

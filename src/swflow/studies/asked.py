@@ -1,10 +1,11 @@
 """The comparisons that a study asks for: which runs, and which of them is the base."""
 
+import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
-from swflow.errors import SwflowError
+from swflow.errors import SwflowError, UnsupportedError
 from swflow.names import log_of, recipe_of, replicate_of
 from swflow.scheduling.option_kinds import Unchecked
 from swflow.scheduling.scheduler import LOG, OWN_CODE, Scheduler
@@ -159,8 +160,10 @@ def check_whatifs(config: Config) -> None:
         for number, entry in enumerate(content.get("whatif") or ()):
             schedulers = {name: known[name] for name in entry["schedulers"]}
             try:
-                for name, options in _variants_of(entry, schedulers):
-                    Scheduler.of(name, options)
+                for place, (name, options) in enumerate(_variants_of(entry, schedulers)):
+                    # As in the command, a combination that no scheduler supports is skipped, unless it is the base.
+                    with contextlib.suppress(*([UnsupportedError] if place else [])):
+                        Scheduler.of(name, options)
             except SwflowError as error:
                 text = str(error).removeprefix("--")
                 raise SwflowError(f"studies: {study}: whatif[{number}]: {text}") from None

@@ -226,8 +226,10 @@ def fidelity_in_words(question: Question) -> str:
     weak = f" It differs most in {listed(weaknesses)}." if weaknesses else ""
     start_delay = found.get("start_delay") or 0.0
     delay = f"; waits up to the start delay of {start_delay:.0f} s count as equal" * (start_delay > 1)
+    every = " with the jobs that are left out above" * bool(question.answer.left_out)
     return (
-        f"Under {name}, the simulated mean wait is {unit.of(simulated)}; the recorded one is {unit.of(recorded)}. "
+        f"Under {name}{every}, the simulated mean wait is {unit.of(simulated)}; the recorded one is "
+        f"{unit.of(recorded)}. "
         f"{_TRUST[question.answer.trust]}{weak} {100 * (found['started_alike'] or 0.0):.0f} % of the jobs start within "
         "a minute of the recorded start, and the Kolmogorov-Smirnov distance between simulated and recorded waits is "
         f"{found['wait_distance'] or 0.0:.2f} (0: identical{delay})."
