@@ -7,6 +7,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -29,7 +30,15 @@ from swflow.studies.rule_options import (
     whatif_options,
 )
 from swflow.studies.runs import read_simulations
-from swflow.studies.workflow import CHANGES, REACHED, SETTINGS, Workflow, read_config, report_changes
+from swflow.studies.workflow import (
+    CHANGES,
+    REACHED,
+    SETTINGS,
+    Workflow,
+    cancel_timers,
+    read_config,
+    report_changes,
+)
 
 ROOT = Path(__file__).parents[2]
 #: A job without wildcards.
@@ -375,6 +384,24 @@ def test_changes_are_printed_by_the_call_that_loaded(tmp_path, monkeypatch, caps
         assert capsys.readouterr().err == printed
         report_changes(SimpleNamespace(began=CHANGES.stat().st_mtime + 1))
         assert capsys.readouterr().err == ""
+
+
+def test_a_call_does_not_wait_for_the_timers_of_snakemake():
+    def look():
+        """As the scheduler's function of a timer."""
+
+    look.__module__ = "snakemake.scheduling.job_scheduler"
+    theirs, ours = threading.Timer(3600, look), threading.Timer(3600, print)
+    theirs.start()
+    ours.start()
+    try:
+        cancel_timers()
+        theirs.join(60)
+        assert not theirs.is_alive()
+        assert ours.is_alive()
+    finally:
+        theirs.cancel()
+        ours.cancel()
 
 
 def test_a_study_may_name_predefined_schedulers(tmp_path, monkeypatch, capsys):

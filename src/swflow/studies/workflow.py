@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -103,6 +104,18 @@ def report_changes(plan: "Workflow") -> None:
 def offer_package() -> None:
     """Set ``SWFLOW_PACKAGE``, the folder of this package, for the script that adds it to an environment of conda."""
     os.environ["SWFLOW_PACKAGE"] = str(PACKAGE)
+
+
+def cancel_timers() -> None:
+    """
+    Let a call of Snakemake end with its last job.
+
+    Whenever Snakemake has looked for ready jobs, a timer makes it look again after the time span of
+    ``--max-jobs-per-timespan``, by default a second, and Python waits for the last one.
+    """
+    for thread in threading.enumerate():
+        if isinstance(thread, threading.Timer) and str(thread.function.__module__).startswith("snakemake."):
+            thread.cancel()
 
 
 def one_of(names: Iterable[str]) -> str:
