@@ -144,6 +144,8 @@ def test_all_files_are_created_once(project):
     table = (project.folder / "results/whatif/one/toy-a.csv").read_text()
     assert "mine, processors +50%" in table
     assert "mine, processors +50%" in (project.folder / "results/whatif/one/toy-a.html").read_text()
+    page = (project.folder / "results/report/studies/one.html").read_text()
+    assert 'href="../../whatif/one/toy-a.html"' in page
     assert project.sql(
         "SELECT study, workload, variant, verdict, abs(value - base - difference) < 1e-6 FROM whatifs "
         "WHERE measure = 'mean_wait_time'"

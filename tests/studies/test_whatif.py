@@ -194,6 +194,16 @@ def test_mean_waits_of_users_and_classes_are_compared():
         ask(log, chosen, by=["users"])
 
 
+def test_groups_have_verdicts_beside_their_waits_under_each_of_several_variants():
+    log = workload()
+    chosen = variants({"fcfs": {}}, processors=["+100%", "+200%"])
+    answer = ask(log, chosen, by=["user"])
+    table = tables(Question(SiteModel(log), chosen, answer))[-1]
+    assert table.columns[0] == "user"
+    assert [row[-2:] for row in table.rows] == [["0.0 equal", "0.0 equal"], ["0.0 shorter", "0.0 shorter"]]
+    assert not any(word in cell for row in table.rows for cell in row[:-2] for word in ("equal", "shorter"))
+
+
 def test_winners_and_losers_are_counted_by_verdicts_that_are_corrected_for_the_groups():
     """Of many groups, some gain by chance."""
     generator = np.random.default_rng(5)

@@ -79,7 +79,7 @@ def write_report(
         for view in _OF_ALL_RUNS:
             connection.execute(f'CREATE TEMP TABLE "{view}" AS SELECT * FROM main."{view}"')
         plan = read_plan(studies, all_runs(connection))
-        source = Source(connection, plan, figures, draw)
+        source = Source(connection, plan, figures, draw, () if single_file else _answer_pages(folder))
         pages = list(pages_of(source))
         if changes is not None:
             pages.append(changes_page(read_json(changes, "changes; write them with: swflow load --changes")))
@@ -97,6 +97,11 @@ def write_report(
         write_text(folder / name, files[name])
     _remove_former(folder, files)
     return folder / "index.html"
+
+
+def _answer_pages(folder: Path) -> list[tuple[str, str]]:
+    """Return study and workload of the pages of what-ifs that the workflow wrote beside the report."""
+    return [(path.parent.name, path.stem) for path in sorted((folder.parent / "whatif").glob("*/*.html"))]
 
 
 def _csv(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:

@@ -98,7 +98,14 @@ def _recorded_section(source: Source, scope: Scope, faithful: str = "fidelity") 
         for study, workload in source.rows("SELECT DISTINCT study, workload FROM forecasts ORDER BY ALL")
         if study == scope.study
     ]
-    return Section("Recorded and simulated schedules, and what-ifs", note, source.tables(names, scope) + drawn)
+    answers = [
+        {"page": f"../whatif/{study}/{workload}", "title": f"What if, {workload}", "text": "Its page, with all parts."}
+        for study, workload in source.rows("SELECT DISTINCT study, workload FROM whatifs ORDER BY ALL")
+        if study == scope.study and (study, workload) in source.answer_pages
+    ]
+    pages: list[Block] = [{"kind": "answers", "items": answers}] if answers else []
+    title = "Recorded and simulated schedules, and what-ifs"
+    return Section(title, note, [*source.tables(names, scope), *pages, *drawn])
 
 
 def _published(source: Source, studies: Mapping[str, Sequence[Study]]) -> Section:

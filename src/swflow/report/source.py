@@ -3,7 +3,7 @@
 import json
 import logging
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -41,13 +41,20 @@ class Source:
     A database with what all pages read of it, and the answers of the studies.
 
     ``figures`` are existing specifications; ``usermeta`` may name the ``study``. With ``draw``, the figures of each
-    study that has no existing figure are drawn.
+    study that has no existing figure are drawn. ``answer_pages`` are study and workload of what-ifs with a page beside
+    the report.
     """
 
     def __init__(
-        self, connection: duckdb.DuckDBPyConnection, plan: Plan, figures: Sequence[Spec] = (), draw: bool = True
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        plan: Plan,
+        figures: Sequence[Spec] = (),
+        draw: bool = True,
+        answer_pages: Collection[tuple[str, str]] = (),
     ) -> None:
         self.connection, self.plan, self.figures, self.draw = connection, plan, figures, draw
+        self.answer_pages = answer_pages
         self.metrics = self._metrics()
         self.logs = self.column("SELECT DISTINCT log FROM workloads ORDER BY log")
         self.idle = self.column("SELECT scheduler FROM schedulers WHERE backfill = 'none' AND scheduler <> 'log'")

@@ -162,17 +162,22 @@ def _groups(question: Question) -> list[Table]:
             continue
         shown = groups.filter((pl.col("by") == by) & pl.col("name").is_in(most["name"].implode()))
         unit = unit_of(*shown["value"].to_list())
-        values = {(row["variant"], row["name"]): row["value"] for row in shown.iter_rows(named=True)}
+        rows_of = {(row["variant"], row["name"]): row for row in shown.iter_rows(named=True)}
         variants = {question.base.name: "now" if len(question.variants) > 1 else "simulated"}
         ranked = question.ranked[:MOST_SENTENCES]
         variants |= {one.name: "then" if len(question.variants) == 2 else one.name for one in ranked}
-        if (RECORDED, most["name"][0]) in values:
+        if (RECORDED, most["name"][0]) in rows_of:
             variants = {RECORDED: "recorded", **variants}
         changes = _changes_of_groups(question, by) if len(question.variants) == 2 else {}
         rows = []
         for name, jobs in most.select("name", "jobs").iter_rows():
-            row = [values.get((variant, name)) for variant in variants]
-            rows.append([name, f"{jobs:,}", *("" if value is None else unit.number(value) for value in row)])
+            rows.append([name, f"{jobs:,}"])
+            for variant in variants:
+                row = rows_of.get((variant, name))
+                words = [unit.number(row["value"])] if row else []
+                if row and len(question.variants) > 2 and variant not in (RECORDED, question.base.name):
+                    words.append(_WORDS_OF_GROUPS.get(row["verdict"], "open"))
+                rows[-1].append(" ".join(words))
             if len(question.variants) == 2:
                 rows[-1] += changes[name]
         more_columns = ["change", "95 % interval", "verdict"] if len(question.variants) == 2 else []

@@ -19,6 +19,7 @@ from swflow.log.queues import Queue, priorities_of, queues_in_words, queues_of
 from swflow.log.site import CLUSTERS, SITE, Partition, partitions_of
 from swflow.log.site import GUESSED as GUESSED_SIZE
 from swflow.log.swf import is_large
+from swflow.scheduling.named import KNOWN
 from swflow.scheduling.option_kinds import Unchecked
 from swflow.studies.changed_policies import merged
 from swflow.studies.hardware import fitting
@@ -258,7 +259,8 @@ def _definitions(site: Project) -> dict[str, str]:
     found = {SITE: "\n    ".join(lines)}
     for name, options in policies.items():
         if name != "easy":
-            found[name] = f"{{<<: *{SITE}, {_flow(options)[1:]}"
+            # A predefined name means the same scheduler everywhere, without the options of the site.
+            found[f"{SITE}-{name}" if name in KNOWN else name] = f"{{<<: *{SITE}, {_flow(options)[1:]}"
     return found
 
 
