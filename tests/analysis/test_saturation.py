@@ -4,8 +4,11 @@ import numpy as np
 import polars as pl
 import pytest
 
+from swflow.analysis.intervals import over_replicates
+from swflow.analysis.multiple_testing import columns_of
 from swflow.analysis.resampling import WEEK
 from swflow.analysis.saturation import is_saturated
+from swflow.database.comparisons import with_verdicts
 from swflow.database.load import load
 from swflow.files.query import query
 from swflow.files.tables import write_workload
@@ -72,3 +75,29 @@ def test_a_saturated_run_is_never_better(overloaded, tmp_path):
     assert answer["verdict"].to_list() == answer["verdict_holm"].to_list() == ["base", word]
     larger = ask(overloaded, variants({"fcfs": {}}, processors=["+100%"])).table
     assert larger.filter(pl.col("measure") == "mean_wait_time")["verdict"][1] == "variant is better"
+
+
+@pytest.mark.parametrize(
+    ("saturated", "verdict"),
+    [
+        (set(), "variant is better"),
+        ({"A+s@2/sjf"}, "cannot tell: saturated"),
+        ({"A+s@1/fcfs", "A+s@3/fcfs"}, "variant is better"),
+    ],
+)
+def test_a_recipe_with_a_saturated_replicate_is_never_better(saturated, verdict):
+    """Whether one was saturated was read from verdicts on single replicates, which may be undecided."""
+    runs = [(f"A+s@{number}/sjf", f"A+s@{number}/fcfs") for number in (1, 2, 3)]
+    unknown = columns_of("score", over_replicates([])) | columns_of("mean", over_replicates([]))
+    rows = [
+        unknown | {
+            "workload": variant.partition("/")[0], "measure": "wait_time", "variant": variant, "base": base,
+            "basis": "weeks", "blocks": 9, "distance": 0.1, "score": 0.0, "variant_wins": 0.5, "base_wins": 0.5,
+            "better": None, "variant_mean": 100.0 + number, "base_mean": 900.0 - number,
+            "mean_difference": -800.0, "mean_verdict": "not distinguishable", "mean_p": 0.5,
+        }
+        for number, (variant, base) in enumerate(runs)
+    ]  # fmt: skip
+    found = with_verdicts(rows, {"one": runs}, saturated)
+    (recipe,) = (row for row in found if row["basis"] == "replicates")
+    assert (recipe["variant"], recipe["mean_verdict"]) == ("A+s/sjf", verdict)

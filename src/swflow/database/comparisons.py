@@ -1,7 +1,7 @@
 """Comparisons of runs: the pairs that are compared, and the rows of table ``comparisons``."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ from swflow.analysis.intervals import difference_of, difference_over_replicates,
 from swflow.analysis.metrics import Middle
 from swflow.analysis.multiple_testing import columns_of, correct
 from swflow.analysis.resampling import Distribution, Resampled, Weeks, by_weeks, distribution_of, statistic
-from swflow.analysis.verdicts import SATURATED, without_saturated_winner
+from swflow.analysis.verdicts import without_saturated_winner
 from swflow.database.inputs import Asked, Run
 from swflow.database.schema import Pair, Rows
 from swflow.files import tables
@@ -128,11 +128,12 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return float(np.mean(known)) if known else None
 
 
-def with_verdicts(rows: Rows, asked: Asked) -> Rows:
+def with_verdicts(rows: Rows, asked: Asked, saturated: Collection[str] = ()) -> Rows:
     """
     Return the rows of each study: of runs, and of recipes with several replicates, with corrected verdicts.
 
     The comparisons of a study are a family for each log, measure and basis, which other studies do not change.
+    ``saturated`` are the saturated runs; a recipe with a saturated replicate is never better.
     """
     by_pair: dict[Pair, dict[str, dict[str, Any]]] = {}
     for row in rows:
@@ -143,7 +144,7 @@ def with_verdicts(rows: Rows, asked: Asked) -> Rows:
         for pair in dict.fromkeys(pairs):
             for row in by_pair.get(pair, {}).values():
                 own.append(row | {"study": study, "family": _family_of(study, row)})
-        varying, constant = _compared_by_replicates(own)
+        varying, constant = _compared_by_replicates(own, saturated)
         own += varying
         correct(own)
         # Identical replicates give one comparison, based on weeks, which already belongs to a family.
@@ -168,7 +169,9 @@ def _family_of(study: str, row: Mapping[str, Any]) -> str:
     return f"{study}: {log_of(row['workload'])}, {row['measure']}, weeks{of_replicate}"
 
 
-def _compared_by_replicates(rows: Sequence[dict[str, Any]]) -> tuple[Rows, list[tuple[dict[str, Any], dict[str, Any]]]]:
+def _compared_by_replicates(
+    rows: Sequence[dict[str, Any]], saturated: Collection[str]
+) -> tuple[Rows, list[tuple[dict[str, Any], dict[str, Any]]]]:
     """
     Return a row for each pair of recipes with several replicates, based on these.
 
@@ -201,6 +204,6 @@ def _compared_by_replicates(rows: Sequence[dict[str, Any]]) -> tuple[Rows, list[
             | {"mean_difference": _finite(mean.value), **columns_of("mean", mean)}
             | {"family": f"{some[0]['study']}: {log_of(workload)}, {measure}, replicates"}
         )
-        is_saturated = any(row["mean_verdict"] == SATURATED for row in some)
-        _forbid_saturated_winner(varying[-1], is_saturated, is_saturated)
+        sides = (any(row[side] in saturated for row in some) for side in ("variant", "base"))
+        _forbid_saturated_winner(varying[-1], *sides)
     return varying, constant

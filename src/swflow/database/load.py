@@ -358,7 +358,8 @@ def _fill_comparisons(connection: duckdb.DuckDBPyConnection, compared: Rows, ask
         "DELETE FROM comparisons WHERE variant NOT IN (SELECT run FROM runs) OR base NOT IN (SELECT run FROM runs)"
     )
     names, old = fetched(connection.execute("SELECT * FROM comparisons"))
-    rows = with_verdicts([dict(zip(names, row, strict=True)) for row in old] + compared, asked)
+    saturated = {run for (run,) in connection.execute("SELECT run FROM metrics WHERE saturated = 1").fetchall()}
+    rows = with_verdicts([dict(zip(names, row, strict=True)) for row in old] + compared, asked, saturated)
     connection.execute("DELETE FROM comparisons")
     _insert(connection, "comparisons", [{name: row[name] for name in names} for row in rows])
 
