@@ -109,6 +109,26 @@ def test_runs_omitted_by_the_last_call_are_not_loaded(source, tmp_path):
     assert load([tmp_path / "A"], tmp_path / "d.duckdb")["runs"] == 1
 
 
+def test_runs_of_several_calls_of_the_command_are_all_loaded(source, tmp_path, monkeypatch):
+    """A second call replaced the list of the folder, so that a load left the runs of the first one out."""
+    monkeypatch.chdir(tmp_path)
+    for arguments in (
+        ["--scheduler", "easy", "-o", "A"], ["--scheduler", "fcfs", "-o", "A"], ["--order", "sjf", "-o", "A/x.parquet"],
+        ["--order", "saf", "-o", "A/easy.parquet"],
+    ):  # fmt: skip
+        with pytest.raises(SystemExit, match="0"):
+            main(["simulate", str(source), *arguments])
+    assert load(["A"], "d.duckdb")["runs"] == 3
+    orders = query("d.duckdb", "SELECT scheduler, options->>'order' FROM schedulers ORDER BY 1")[1]
+    assert orders == [("easy", "saf"), ("fcfs", "fcfs"), ("x", "sjf")]
+    (tmp_path / "A/x.parquet").unlink()
+    with pytest.raises(SwflowError, match=r"x\.parquet: missing"):
+        load(["A"], "d.duckdb")
+    with pytest.raises(SystemExit, match="0"):
+        main(["simulate", str(source), "--scheduler", "sjbf", "-o", "A"])
+    assert load(["A"], "d.duckdb")["runs"] == 3
+
+
 def test_logs_that_cannot_be_fetched_are_named(tmp_path):
     mirror, folder = tmp_path / "mirror", tmp_path / "logs"
     write_swf(mirror / "there.swf.gz", generate_lublin(50, 8, generator(1, "x")), lublin_header(50, 8, seed=1))

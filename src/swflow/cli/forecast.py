@@ -76,8 +76,8 @@ def forecast(
     if scheduler is not None and method == "past":
         raise SwflowError("--scheduler: no effect with --method past; expected simulation or best")
     if evaluate:
-        given = {"--processors": processors, "--time-limit": time_limit, "--queue": queue, "--at": at,
-                 "--prometheus": prometheus or None}  # fmt: skip
+        given = {"--processors": processors, "--time-limit": time_limit, "--partition": partition, "--user": user,
+                 "--queue": queue, "--at": at, "--prometheus": prometheus or None}  # fmt: skip
         named = next((name for name, value in given.items() if value is not None), None)
         if named:
             raise SwflowError(f"{named}: no effect with --evaluate; give one of them")
@@ -91,6 +91,9 @@ def forecast(
 
     if (processors is None) != (time_limit is None):
         raise SwflowError("--processors and --time-limit describe a job together; expected both or neither")
+    if processors is None and (partition is not None or user is not None):
+        name = "--user" if partition is None else "--partition"
+        raise SwflowError(f"{name}: describes a job; expected it with --processors and --time-limit")
     limit = None if time_limit is None else parse_limit(time_limit)
     queued = None if queue is None else read_squeue(queue)
 
@@ -336,6 +339,8 @@ def _print_chances(chances: Any) -> None:
 
 
 def _shown(row: Mapping[str, Any]) -> tuple[str, ...]:
+    if row["coverage"] is None:  # no outcome is known
+        return ("",) * 6
     low, high = row["coverage_low"], row["coverage_high"]
     interval = "" if low is None else f"{100 * low:.1f} to {100 * high:.1f} %"
     rest = (f"{row[name]:.3f}" for name in ("width", "pinball", "score", "squared_error"))

@@ -43,9 +43,17 @@ def bound(
 
     if output is not None:
         check_ending(output, ".parquet", ".csv")
+        if output.suffix == ".parquet" and processors is not None:
+            problem = f"bound: --processors {processors}: the bounds of a database are those of the workload's machine"
+            raise SwflowError(f"{problem}; set it with: swflow clean LOG --processors {processors} -o WORKLOAD.parquet")
     source = open_workload(workload, processors)
     found = bounds(source.jobs, source.machine.processors)
-    runs = {path.stem: metrics(_outcomes(path, source), source.machine.processors) for path in run or ()}
+    paths = run or []
+    are_named = len({path.stem for path in paths}) == len(paths)
+    runs = {
+        path.stem if are_named else str(path): metrics(_outcomes(path, source), source.machine.processors)
+        for path in paths
+    }
     away = {name: gaps(found, figures) for name, figures in runs.items()}
     columns = ["measure", "bound", "theorem", *(title for name in runs for title in (name, "gap"))]
     rows = []

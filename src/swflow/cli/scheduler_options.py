@@ -72,8 +72,17 @@ def scheduler_options(values: Unchecked) -> Unchecked:
     return {name: _value(name, values.get(name)) for name in OPTIONS}
 
 
+def given_options(values: Unchecked) -> list[str]:
+    """Return the flags of the options that have another value than their default."""
+    return [_flag(name) for name in OPTIONS if values.get(name) != _parameter(name).default]
+
+
+def _flag(name: str) -> str:
+    return _REPEATED[name][0] if name in _REPEATED else f"--{name.replace('_', '-')}"
+
+
 def _value(name: str, value: Any) -> Any:
-    flag = f"--{name.replace('_', '-')}"
+    flag = _flag(name)
     match OPTIONS[name].kind:
         case "list":
             parsers: dict[str, Callable[[Any], Any]]

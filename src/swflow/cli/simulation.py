@@ -8,7 +8,7 @@ from typer import Option
 
 from swflow.cli.app import app
 from swflow.cli.options import OUTPUT, CopiedShare, Copies, Input, NamedSchedulers, Processors, Seed, Threads
-from swflow.cli.scheduler_options import scheduler_options, with_scheduler_options
+from swflow.cli.scheduler_options import given_options, scheduler_options, with_scheduler_options
 from swflow.cli.terminal import (
     check_ending,
     named_schedulers,
@@ -208,15 +208,18 @@ def simulate(
     options = scheduler_options(values)
     middle = Middle(warm_up, cool_down)
     workloads = [Path(name) for path in workload for name in expand(str(path))]
-    if (plan or scheduler) and output is not None:
-        if store is not None and plan is None:
-            raise SwflowError("simulate: --store; expected a plan of runs: --plan FILE")
+    if store is not None and plan is None:
+        raise SwflowError("simulate: --store; expected a plan of runs: --plan FILE")
+    if plan or scheduler:
+        _check_named(scheduler, plan, given_options(values), known_schedule)
+    if plan or (scheduler and output is not None):
+        if output is None:
+            raise SwflowError("simulate: --plan; expected a folder for the runs: -o results/runs")
+        if processors is not None:
+            problem = f"simulate: --processors {processors}: the runs of a folder have the machine of the workload"
+            raise SwflowError(f"{problem}; set it with: swflow clean LOG --processors {processors} -o WORKLOAD.parquet")
         _simulate_all(workloads, scheduler or (), plan, output, middle, store)
-    elif plan is not None or store is not None:
-        raise SwflowError("simulate: --plan; expected a folder for the runs: -o results/runs")
     elif scheduler:
-        if known_schedule:
-            raise SwflowError("simulate: --known-schedule: several schedulers; expected scheduler options")
         if len(workloads) > 1:
             raise SwflowError("simulate: several workloads; expected a folder for the runs: -o results/runs")
         chosen = [*read_schedulers(scheduler, {}).items()]
@@ -226,6 +229,22 @@ def simulate(
         raise SwflowError("simulate: several workloads; expected named schedulers: --scheduler NAME={JSON options}")
     else:
         _simulate_one(workloads[0], options, processors, output, known_schedule, middle)
+
+
+def _check_named(
+    scheduler: Sequence[str] | None, plan: Path | None, given: Sequence[str], known_schedule: Path | None
+) -> None:
+    """Raise an error for options of a single scheduler beside named ones, which would be without effect."""
+    where = "--plan" if plan else "--scheduler"
+    if scheduler and plan:
+        raise SwflowError("simulate: --scheduler: the schedulers are those of --plan; leave one of them out")
+    if given:
+        hint = "as a key of the scheduler, such as --scheduler 'mine: {order: sjf, backfill: easy}'"
+        raise SwflowError(f"simulate: {given[0]}: without effect beside {where}; expected it {hint}")
+    if known_schedule:
+        raise SwflowError(
+            f"simulate: --known-schedule: without effect beside {where}; expected options, such as --order"
+        )
 
 
 def _simulate_all(
@@ -251,8 +270,9 @@ def _simulate_all(
         for path in workloads:
             folder = output if is_one else output / path.stem
             made = simulate_all(
-                path, chosen[path.stem], folder, middle=middle, report=lambda run: advance(), store=kept
-            )
+                path, chosen[path.stem], folder, middle=middle, report=lambda run: advance(), store=kept,
+                keep_others=plan is None,
+            )  # fmt: skip
             simulated += len(made)
     if is_one:
         _print_metrics({name: read_metadata(output / f"{name}.parquet")["metrics"] for name in chosen[names[0]]})
@@ -317,7 +337,7 @@ def _simulate_one(
 ) -> None:
     """Simulate one scheduler, print its metrics, and write its outcomes to the output, if any."""
     from swflow.scheduling.scheduler import Scheduler
-    from swflow.studies.runs import describe_run, write_run
+    from swflow.studies.runs import add_to_list, describe_run, write_run
 
     if output:
         check_ending(output, ".parquet", ".csv", ".swf", ".swf.gz")
@@ -334,6 +354,7 @@ def _simulate_one(
     name = output.name.partition(".")[0] if output else f"{options['order']}-{options['backfill']}"
     if output and output.suffix == ".parquet":
         write_run(result, output, describe_run(workload, opened, name, chosen, middle=middle))
+        add_to_list(output, result.seconds)
     elif output and output.suffix == ".csv":
         from swflow.files.atomic import write_text
 

@@ -64,7 +64,12 @@ def read_units(texts: Iterable[str] | None, option: str) -> dict[str, Any]:
 
 def read_formulas_of(texts: Iterable[str] | None, output: Path) -> dict[str, str]:
     """Parse NAME=FORMULA texts of --resource; raise an error if the output has no columns for resources."""
-    formulas = {name.strip(): formula for name, _, formula in (text.partition("=") for text in texts or ())}
+    formulas: dict[str, str] = {}
+    for text in texts or ():
+        name, _, formula = text.partition("=")
+        if name.strip() in formulas:
+            raise SwflowError(f"--resource: {name.strip()} is given twice")
+        formulas[name.strip()] = formula
     if formulas and output.suffix != ".parquet":
         raise SwflowError(f"{output}: the format has no column for {next(iter(formulas))}; expected .parquet")
     return formulas

@@ -71,6 +71,8 @@ def why(
             raise SwflowError(f"--by {kind}: expected {', '.join(GROUPS)}")
     if run and scheduler:
         raise SwflowError("--run: its scheduler is in the file; leave --scheduler out")
+    if limit and (run or (scheduler and "log" not in scheduler)):
+        raise SwflowError("--limit: of the recorded schedule only; expected --scheduler log, or no --scheduler")
     sizes, resources = read_units(partition, "--partition"), read_units(machine_resource, "--machine-resource")
     with as_log(log, machine, sizes) as source:
         site = SiteModel.of(open_workload(source, machine), sizes, resources)

@@ -135,13 +135,14 @@ def simulate_all(
     middle: Middle = WHOLE,
     report: Callable[[str], None] = lambda run: None,
     store: Store | None = None,
+    keep_others: bool = False,
 ) -> list[str]:
     """
     Simulate a workload under several schedulers, and write the runs to ``{scheduler}.parquet`` in a folder.
 
     ``schedulers`` maps names to options, as in the config. ``report`` is called after every run with the name of its
-    scheduler. The list of the runs is written last. Runs that the ``store`` has are restored, and others are kept in
-    it. Return the schedulers whose runs were simulated.
+    scheduler. The list of the runs is written last; with ``keep_others``, it keeps those of former calls. Runs that the
+    ``store`` has are restored, and others are kept in it. Return the schedulers whose runs were simulated.
     """
     folder, digest = Path(folder), file_digest(source)
     parsed = {name: Scheduler.of(name, options) for name, options in schedulers.items()}
@@ -166,8 +167,21 @@ def simulate_all(
                 store.keep(keys[name], path, **listed[name])
         path.with_name(f"{name}{DIGEST}").write_text(f"{listed[name]['digest']}\n", encoding="utf-8")
         report(name)
-    write_json(folder / RUNS, listed)
+    write_json(folder / RUNS, (_former(folder) if keep_others else {}) | listed)
     return [*missing]
+
+
+def add_to_list(path: Path, seconds: float) -> None:
+    """Add the file of a run to the list of its folder, if there is one; other files in such a folder are no runs."""
+    if (path.parent / RUNS).is_file():
+        entry = {path.stem: {"digest": file_digest(path), "seconds": seconds}}
+        write_json(path.parent / RUNS, _former(path.parent) | entry)
+
+
+def _former(folder: Path) -> dict[str, Any]:
+    """Return the entries of the list of a folder whose runs are there."""
+    listed = _entries(folder) if (folder / RUNS).is_file() else {}
+    return {name: one._asdict() for name, one in listed.items() if (folder / f"{name}.parquet").is_file()}
 
 
 def read_simulations(path: str | os.PathLike[str], workloads: Iterable[str]) -> dict[str, dict[str, Unchecked]]:
@@ -203,7 +217,8 @@ def runs_in(path: str | os.PathLike[str]) -> dict[Path, Listed]:
     if path.is_file():
         return {path: Listed()}
     if not path.is_dir():
-        raise SwflowError(f"{path}: no such file; create it with: swflow simulate WORKLOAD -o {path}")
+        hint = path if path.suffix == ".parquet" else f"{path} --scheduler easy"
+        raise SwflowError(f"{path}: no such file; create it with: swflow simulate WORKLOAD -o {hint}")
     if (path / RUNS).is_file():
         return _listed(path)
     inside = [*sorted(path.glob("*.parquet")), *sorted(part for part in path.iterdir() if part.is_dir())]
@@ -216,15 +231,19 @@ def runs_in(path: str | os.PathLike[str]) -> dict[Path, Listed]:
 
 def _listed(folder: Path) -> dict[Path, Listed]:
     """Return the runs that the list of a folder names."""
-    try:
-        listed = json.loads((folder / RUNS).read_text(encoding="utf-8"))
-        files = {folder / f"{name}.parquet": Listed(one["digest"], one["seconds"]) for name, one in listed.items()}
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise SwflowError(f"{folder / RUNS}: not a list of runs; {_REPAIR.format(folder=folder)}") from None
+    files = {folder / f"{name}.parquet": one for name, one in _entries(folder).items()}
     for file in files:
         if not file.is_file():
             raise SwflowError(f"{file}: missing, but {RUNS} lists it; {_REPAIR.format(folder=folder)}")
     return files
+
+
+def _entries(folder: Path) -> dict[str, Listed]:
+    try:
+        listed = json.loads((folder / RUNS).read_text(encoding="utf-8"))
+        return {name: Listed(one["digest"], one["seconds"]) for name, one in listed.items()}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise SwflowError(f"{folder / RUNS}: not a list of runs; {_REPAIR.format(folder=folder)}") from None
 
 
 def run_metadata(file: Path, entry: Listed) -> dict[str, Any]:
