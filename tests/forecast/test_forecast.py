@@ -507,6 +507,13 @@ def test_a_table_of_polls(tmp_path, monkeypatch, capfd):
 
     cases = read_polls(tmp_path / "polls.parquet")
     assert "q_jobs" in cases.names and "elapsed_time" not in cases.names and "state" not in cases.names
+    texts = pl.Series(["1-00:00:00", "10:00", "3600", None] * (count // 4))
+    for name in ("time_limit", "timelimit"):
+        table.drop("time_limit").with_columns(texts.alias(name)).write_parquet("texts.parquet")
+        of_texts = read_polls(tmp_path / "texts.parquet")
+        assert of_texts.take(np.arange(4)).limit.tolist()[:3] == [86400, 600, 3600] and np.isnan(of_texts.limit[3])
+        feature = of_texts.values[:, of_texts.names.index(name)]
+        assert feature[:3].tolist() == [86400, 600, 3600]
     assert call("forecast", "polls.parquet", "-o", "p.parquet") == 0
     found = pl.read_parquet("p.parquet")
     assert found.height == (day == 69).sum()

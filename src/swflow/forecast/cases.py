@@ -24,13 +24,14 @@ class Cases:
     end: float  # the end of the data, seconds: jobs without a wait had not started by then
     # float64 (cases,): the seconds from the moment until the job left the queue without a start; infinite for others
     left: np.ndarray | None = None
+    limit: np.ndarray | None = None  # float64 (cases,): the time limits of a table of polls, seconds
 
     def take(self, rows: np.ndarray) -> "Cases":
         """Return some of the cases, by a mask or by indices."""
         columns = ("values", "asked", "wait", "waited", "size", "partition", "user", "job")
         parts = {name: getattr(self, name)[rows] for name in columns}
-        left = None if self.left is None else self.left[rows]
-        return Cases(names=self.names, end=self.end, left=left, **parts)
+        left, limit = (None if part is None else part[rows] for part in (self.left, self.limit))
+        return Cases(names=self.names, end=self.end, left=left, limit=limit, **parts)
 
     def known(self, now: float) -> tuple[np.ndarray, np.ndarray]:
         """

@@ -230,10 +230,9 @@ class Forecaster:
         """Forecast the waiting jobs of a table of polls."""
         ends = self.calibrated(self._quantiles(cases.values), cases.partition.tolist(), cases.size, cases.waited)
         chances = self._chances(ends, cases.waited > 0, np.zeros(cases.job.size))
-        limit = cases.values[:, cases.names.index("time_limit")] if "time_limit" in cases.names else None
         return [
             Forecast(
-                int(cases.job[row]), int(cases.size[row]), math.nan if limit is None else float(limit[row]),
+                int(cases.job[row]), int(cases.size[row]), math.nan if cases.limit is None else float(cases.limit[row]),
                 str(cases.partition[row]), str(cases.user[row]), float(cases.waited[row]),
                 _plain(low), _plain(median), _plain(high), "", tuple(map(_plain, chances[row])),
             )

@@ -9,6 +9,7 @@ import polars as pl
 from swflow.errors import SwflowError
 from swflow.files.tables import parquet_schema, read_parquet
 from swflow.forecast.cases import Cases, Recent, decades, with_started
+from swflow.log.importers.slurm import duration
 
 #: Names of the columns for each meaning, in the order of preference.
 _NAMES = {
@@ -66,7 +67,7 @@ def read_polls(path: Path) -> Cases:
     rows = np.arange(table.height)
     waited = asked - _seconds(table[column["submit"]]) if column["submit"] else np.zeros(rows.size)
     size = _numbers(table, column["processors"], 1.0)
-    limit = _numbers(table, column["limit"], np.nan)
+    limit = _limits(table, column["limit"])
     partition, user = (_labels(table, column[part]) for part in ("partition", "user"))
     features = {
         name: _feature(table[name])
@@ -74,6 +75,8 @@ def read_polls(path: Path) -> Cases:
         if name not in (poll, column["wait"], column["job"], column["start"], column["submit"])
         and _KNOWN.fullmatch(name) and not _LATER.search(name) and not table[name].dtype.is_temporal()
     }  # fmt: skip
+    if column["limit"] in features:
+        features[column["limit"]] = limit
     for name in [name for name in features if "tres" in name and table[name].dtype == pl.String]:
         del features[name]
         for part, pattern in _TRES.items():
@@ -85,7 +88,7 @@ def read_polls(path: Path) -> Cases:
     features |= _recent(asked, wait, size, limit, partition, user)
     job = table[column["job"]].cast(pl.Int64).to_numpy() if column["job"] else rows
     values = np.column_stack(list(features.values())).astype(np.float32)
-    return Cases(tuple(features), values, asked, wait, waited, size, partition, user, job, end)
+    return Cases(tuple(features), values, asked, wait, waited, size, partition, user, job, end, limit=limit)
 
 
 def _need(column: dict[str, str | None], part: str, path: Path) -> str:
@@ -108,6 +111,15 @@ def _numbers(table: pl.DataFrame, name: str | None, default: float) -> np.ndarra
     if name is None:
         return np.full(table.height, default)
     return table[name].cast(pl.Float64, strict=False).fill_null(default).to_numpy()
+
+
+def _limits(table: pl.DataFrame, name: str | None) -> np.ndarray:
+    """Return time limits in seconds: of numbers as they are, of texts such as ``1-12:00:00`` as Slurm writes them."""
+    if name is None or table[name].dtype != pl.String:
+        return _numbers(table, name, np.nan)
+    known = {text: duration(text) if ":" in text or "-" in text else None for text in table[name].unique().drop_nulls()}
+    of_text = pl.Series([known.get(text) for text in table[name]], dtype=pl.Float64)
+    return of_text.fill_null(table[name].cast(pl.Float64, strict=False)).fill_null(np.nan).to_numpy()
 
 
 def _labels(table: pl.DataFrame, name: str | None) -> np.ndarray:
