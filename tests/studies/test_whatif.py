@@ -194,6 +194,18 @@ def test_mean_waits_of_users_and_classes_are_compared():
         ask(log, chosen, by=["users"])
 
 
+def test_groups_without_jobs_under_the_base_are_not_compared():
+    """The recorded schedule omits jobs without a wait, so that a user may have jobs under the variant only."""
+    log = workload()
+    jobs = log.jobs.with_columns(
+        user_id=pl.when(pl.col("job_id") == 1).then(5).otherwise("user_id"),
+        wait_time=pl.when(pl.col("job_id") == 1).then(None).otherwise("wait_time"),
+    )
+    schedulers = {"log": {"order": "log"}, "easy": {"backfill": "easy"}}
+    answer = ask(replace(log, jobs=jobs), variants(schedulers), by=["user"])
+    assert sorted(answer.groups.filter(variant="easy")["name"]) == ["0", "1"]
+
+
 def test_groups_have_verdicts_beside_their_waits_under_each_of_several_variants():
     log = workload()
     chosen = variants({"fcfs": {}}, processors=["+100%", "+200%"])

@@ -1,5 +1,6 @@
 """What an answer omits or guesses, and what to do next."""
 
+import json
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -270,7 +271,7 @@ def next_steps(question: Question) -> list[str]:
     elif doubtful and not _weighs_queues(base.options) and site.priorities:
         steps.append(
             f"Test whether priorities of queues or QOS explain the difference to the record: swflow whatif {log} "
-            f"--scheduler {base.scheduler} --scheduler {SITE_QOS}, or swflow fidelity {log}"
+            f"--scheduler {_as_option(question)} --scheduler {SITE_QOS}, or swflow fidelity {log}"
         )
     elif doubtful:
         steps.append(f"Find a scheduler that is closer to the record: swflow fidelity {log}")
@@ -280,8 +281,8 @@ def next_steps(question: Question) -> list[str]:
         policies = [f"{SITE}-{one}" if inherits else one for one in ("conservative", "sjf")]
         other = next((one for one in policies if is_supported(site, one)), "")
         steps.append(
-            f"Ask a question: swflow whatif {log} --scheduler {base.scheduler}{f' --scheduler {other}' * bool(other)} "
-            f"--processors {change}"
+            f"Ask a question: swflow whatif {log} --scheduler {_as_option(question)}"
+            f"{f' --scheduler {other}' * bool(other)} --processors {change}"
         )
     waits = question.answer.table.filter(pl.col("measure") == "mean_wait_time")
     found = set(waits["verdict_holm"])
@@ -293,6 +294,14 @@ def next_steps(question: Question) -> list[str]:
     if not steps:
         steps.append(f"Keep the answer as a page: add -o {Path(question.log).name.partition('.')[0]}-whatif.html")
     return steps[:3]
+
+
+def _as_option(question: Question) -> str:
+    """Return the base as the value of ``--scheduler``: its name, or its definition if the command line has it."""
+    base = question.base
+    if is_supported(question.site, base.scheduler):
+        return base.scheduler
+    return shlex.quote(f"{base.scheduler}={json.dumps(base.options, ensure_ascii=False)}")
 
 
 def is_supported(site: SiteModel, text: str) -> bool:

@@ -85,6 +85,8 @@ def compared(
     rows: list[list[Any]] = []
     families: dict[str, list[int]] = {}
     for (by, name), own in found.items():
+        if (by, name) not in base:  # the base leaves its jobs out
+            continue
         difference = difference_of(own.mean, base[by, name].mean)
         families.setdefault(by, []).append(len(rows))
         ends, word = difference.interval, difference.verdict()
