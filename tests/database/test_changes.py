@@ -65,6 +65,9 @@ def test_verdicts_and_removed_runs_are_named():
         "changed: order: 1 of 2 runs, most A/b mean wait time 2 -> unknown; 1 removed run; 1 verdict, such as A/b "
         "against A/a (wait time): equal -> base is better"
     ]  # fmt: skip
+    grown = {"values": [["A/a", "awrt", 100.0, 101.0], ["A/b", "awrt", 0.0, 5000.0]], "runs": 2}
+    (line,) = in_lines({"studies": {"order": grown | {"added": [], "removed": [], "verdicts": []}}})
+    assert "most A/b awrt 0 -> 5,000" in line
     assert changes(old, old) == {"studies": {}, "lines": in_lines({"studies": {}})}
     assert changes(None, new) == changes(old, None) == {}
 

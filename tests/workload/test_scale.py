@@ -427,6 +427,8 @@ def test_a_first_crossing_is_the_first_single_draw_that_reaches_the_source():
     assert crossing_quantiles([*factors, None])[2] is None
     with pytest.raises(SwflowError, match="expected a positive step"):
         first_crossing(source, 320, EASY, step=0.0)
+    with pytest.raises(SwflowError, match=r"step 10: no multiple from 5 to 8\.5; expected a smaller"):
+        first_crossing(source, 160, EASY, step=10.0)
 
 
 @pytest.mark.archive

@@ -1,5 +1,6 @@
 """Commands that create a project: init."""
 
+import shlex
 from pathlib import Path
 
 from swflow.cli.app import app
@@ -61,4 +62,4 @@ def init(
             for name, count in project.resources.items()
         )
         say(f"scheduler {SITE}: also schedules {units}; state the units with --machine-resource")
-    say(f"next: cd {folder} && snakemake --cores all")
+    say(f"next: cd {shlex.quote(str(folder))} && snakemake --cores all")

@@ -268,7 +268,8 @@ def sql(
     parquet: Write Parquet to OUTPUT.
     as_json: Write JSON to OUTPUT, or to standard output without it: a list of rows.
     limit: Print at most this number of rows.
-    write: Allow statements that change the database, or read or write files.
+    write: Allow statements that change the database, or read or write files; the next load may remove tables and views
+        that you add.
     """
     from swflow.files.atomic import check_output
     from swflow.files.query import query as run_query

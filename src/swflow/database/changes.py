@@ -1,5 +1,6 @@
 """What a load changed: the values and verdicts of an earlier database against those of the new one, by study."""
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -129,4 +130,6 @@ def _in_words(parts: Mapping[str, Any]) -> str:
 def _size(row: Sequence[Any]) -> float:
     """Return the relative size of a change."""
     *_, before, after = row
-    return abs(after / before - 1) if before and after is not None else 0.0
+    if before is None or after is None:
+        return 0.0
+    return abs(after / before - 1) if before else math.inf

@@ -338,8 +338,8 @@ def first_crossing(
     """
     Find the factor by a sequential search: test increasing factors with one draw each, stop at the first that fits.
 
-    The search tests the precise factor plus every multiple of the step, with one draw each, until the AWRT reaches the
-    source's. Single draws scatter, so the search stops below the factor at which the mean AWRT equals the source's
+    The search tests every multiple of the step from the precise factor on, with one draw each, until the AWRT reaches
+    the source's. Single draws scatter, so the search stops below the factor at which the mean AWRT equals the source's
     (`adjust`), and at a different factor for every replicate. The result is therefore a distribution.
 
     Each scheduler has its own searches, on the same draws; ``step`` is the distance between two factors. ``replicates``
@@ -362,6 +362,11 @@ def first_crossing(
         raise SwflowError(f"adjust: {workload.name}: no job has a run time; the AWRT is undefined")
     precise = processors / workload.machine.processors
     first, last = math.ceil(precise / step - 1e-9), math.floor(precise * (1 + FURTHEST) / step)
+    if first > last:
+        largest = precise * (1 + FURTHEST)
+        raise SwflowError(
+            f"adjust: step {step:g}: no multiple from {precise:g} to {largest:g}; expected a smaller step"
+        )
 
     def one(replicate: int) -> dict[str, list[dict[str, Any]]]:
         found: dict[str, list[dict[str, Any]]] = {name: [] for name in schedulers}
