@@ -10,19 +10,15 @@ import polars as pl
 import pytest
 import yaml
 
-from swflow.cli.terminal import named_schedulers
+from swflow.cli.option_values import named_schedulers
 from swflow.errors import SwflowError
 from swflow.files.query import query
 from swflow.jobs.conditions import check_condition, condition
 from swflow.log.catalogue import load_catalogue
 from swflow.log.settings import GENERATORS
 from swflow.scheduling.orders.formula import check_penalty, compile_formula, compile_penalty
-from swflow.studies.plan import (
-    check_conditions,
-    check_schedulers,
-    explain,
-    plan_studies,
-)
+from swflow.studies.plan import check_conditions, check_schedulers, plan_studies
+from swflow.studies.schema_errors import explain
 from swflow.workload.models.lublin import CLASSES, ESTIMATES
 
 SCHEMA = yaml.safe_load((Path(__file__).parents[1] / "workflow/schemas/config.schema.yaml").read_text())

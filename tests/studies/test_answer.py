@@ -248,7 +248,7 @@ def test_a_project_simulates_the_partitions(accounting, capfd):
     config = yaml.safe_load((accounting / "demo/config/config.yaml").read_text())
     sizes = {one["partition"]: one["processors"] for one in config["schedulers"]["site"][CLUSTERS]}
     assert sizes == PARTITIONS | {"cpu": 600}
-    assert config["schedulers"]["conservative"][CLUSTERS] == config["schedulers"]["site"][CLUSTERS]
+    assert config["schedulers"]["site-conservative"][CLUSTERS] == config["schedulers"]["site"][CLUSTERS]
     assert config["studies"]["backfilling"]["runs"][0]["schedulers"][:2] == ["log", "site"]
     kept = open_workload(accounting / "demo/config/imported.parquet")
     assert {one.name: one.processors for one in partitions_of(kept.jobs, kept.header)} == sizes
@@ -578,7 +578,7 @@ def test_one_array_with_a_limit_stops_neither_fidelity_nor_a_new_project(account
     assert "site-sjf" in suggested
     assert call("init", "demo", "--log", "array.txt") == 0
     config = yaml.safe_load(Path("demo/config/config.yaml").read_text())
-    assert "conservative" not in config["schedulers"] and "sjbf" in config["schedulers"]
+    assert "site-conservative" not in config["schedulers"] and "site-sjbf" in config["schedulers"]
 
 
 def test_a_machine_of_another_size_than_its_partitions_is_named(accounting, capfd):

@@ -11,7 +11,8 @@ from swflow.cli import application
 from swflow.errors import SwflowError
 from swflow.log.catalogue import load_catalogue
 from swflow.scheduling.options import CHOICES, OPTIONS
-from swflow.studies.plan import check_schedulers, explain, plan_studies, planned_replicates, with_kept, with_titles
+from swflow.studies.plan import check_schedulers, plan_studies, planned_replicates, with_kept, with_titles
+from swflow.studies.schema_errors import explain
 from swflow.studies.step_options import command_options, step_options, sweep_options
 
 ROOT = Path(__file__).parents[2]

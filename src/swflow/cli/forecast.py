@@ -86,15 +86,10 @@ def forecast(
     from swflow.forecast import forecaster as fitting
     from swflow.forecast.squeue import read_squeue
     from swflow.forecast.stored import cached
-    from swflow.forecast.words import as_of, coverage, parse_limit, sentences
+    from swflow.forecast.words import as_of, coverage, sentences
     from swflow.values import WEEK
 
-    if (processors is None) != (time_limit is None):
-        raise SwflowError("--processors and --time-limit describe a job together; expected both or neither")
-    if processors is None and (partition is not None or user is not None):
-        name = "--user" if partition is None else "--partition"
-        raise SwflowError(f"{name}: describes a job; expected it with --processors and --time-limit")
-    limit = None if time_limit is None else parse_limit(time_limit)
+    limit = _limit_of_job(processors, time_limit, partition, user)
     queued = None if queue is None else read_squeue(queue)
 
     def make() -> fitting.Forecaster:
@@ -128,6 +123,20 @@ def forecast(
     _print(found, forecasts, lines, as_json, prometheus)
     for path in output or ():
         _write_forecasts(found, forecasts, path)
+
+
+def _limit_of_job(
+    processors: int | None, time_limit: str | None, partition: str | None, user: str | None
+) -> float | None:
+    """Return the time limit (s) of the job that options describe, None if there is none."""
+    from swflow.forecast.words import parse_limit
+
+    if (processors is None) != (time_limit is None):
+        raise SwflowError("--processors and --time-limit describe a job together; expected both or neither")
+    if processors is None and (partition is not None or user is not None):
+        name = "--user" if partition is None else "--partition"
+        raise SwflowError(f"{name}: describes a job; expected it with --processors and --time-limit")
+    return None if time_limit is None else parse_limit(time_limit)
 
 
 def _check(

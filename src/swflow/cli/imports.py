@@ -9,8 +9,9 @@ from typing import Annotated, Any
 from typer import Argument, Option
 
 from swflow.cli.app import Application, Group, app
+from swflow.cli.option_values import read_formulas_of, read_units
 from swflow.cli.options import OUTPUT
-from swflow.cli.terminal import check_ending, print_table, read_formulas_of, read_units, say
+from swflow.cli.terminal import check_ending, print_table, say
 from swflow.errors import SwflowError
 
 import_app = Application(

@@ -6,8 +6,9 @@ from typing import Annotated, Any
 from typer import Option
 
 from swflow.cli.app import app, generate_app
+from swflow.cli.option_values import read_formulas_of, read_object
 from swflow.cli.options import OUTPUT, Catalogues, Mirror, Name, Output, Seed, WithoutStatus
-from swflow.cli.terminal import check_ending, read_formulas_of, read_object, save, say, say_doubts, say_removed
+from swflow.cli.terminal import check_ending, save, say, say_doubts, say_removed
 from swflow.errors import SwflowError
 
 

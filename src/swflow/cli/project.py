@@ -5,7 +5,8 @@ from pathlib import Path
 
 from swflow.cli.app import app
 from swflow.cli.imports import MachineResources, PartitionSizes
-from swflow.cli.terminal import read_units, say
+from swflow.cli.option_values import read_units
+from swflow.cli.terminal import say
 
 
 @app.command()

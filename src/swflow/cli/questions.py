@@ -12,13 +12,13 @@ from typer import Option
 
 from swflow.cli.app import app
 from swflow.cli.imports import MachineResources, PartitionSizes, as_log
+from swflow.cli.option_values import read_units
 from swflow.cli.options import OUTPUT, AnyLog, MachineSize, Outputs
 from swflow.cli.terminal import (
     check_ending,
     finish_progress,
     print_lines,
     print_table,
-    read_units,
     say,
     say_doubts,
     say_removed,

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from typer import Option
 
-from swflow.cli.terminal import read_mapping, read_object, read_units
+from swflow.cli.option_values import read_mapping, read_object, read_units
 from swflow.errors import SwflowError
 from swflow.scheduling.option_kinds import Unchecked
 from swflow.scheduling.options import OPTIONS, Unavailable, help_of

@@ -7,19 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from swflow.cli.app import app
+from swflow.cli.option_values import named_schedulers, read_schedulers
 from swflow.cli.options import OUTPUT, CopiedShare, Copies, Input, NamedSchedulers, Processors, Seed, Threads
 from swflow.cli.scheduler_options import given_options, scheduler_options, with_scheduler_options
-from swflow.cli.terminal import (
-    check_ending,
-    named_schedulers,
-    print_table,
-    progress_bar,
-    read_schedulers,
-    say,
-    say_log,
-    say_removed,
-    tracked,
-)
+from swflow.cli.terminal import check_ending, print_table, progress_bar, say, say_log, say_removed, tracked
 from swflow.errors import SwflowError
 from swflow.names import expand
 from swflow.scheduling.options import help_of

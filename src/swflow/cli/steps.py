@@ -6,8 +6,9 @@ from typing import Annotated
 from typer import Argument, Option
 
 from swflow.cli.app import app
+from swflow.cli.option_values import read_number, read_pairs, read_units
 from swflow.cli.options import OUTPUT, CopiedShare, Copies, Input, Output, Processors, Seed, WithoutStatus
-from swflow.cli.terminal import check_ending, read_number, read_pairs, read_units, require_parquet, save, say, write
+from swflow.cli.terminal import check_ending, require_parquet, save, say, write
 from swflow.errors import SwflowError
 
 

@@ -8,16 +8,9 @@ from typer import Option
 
 from swflow.cli.app import app
 from swflow.cli.imports import MachineResources, PartitionSizes, as_log
+from swflow.cli.option_values import read_units
 from swflow.cli.options import AnyLog, MachineSize
-from swflow.cli.terminal import (
-    check_ending,
-    print_lines,
-    print_table,
-    read_units,
-    say,
-    say_removed,
-    tracked,
-)
+from swflow.cli.terminal import check_ending, print_lines, print_table, say, say_removed, tracked
 from swflow.errors import SwflowError, UnsupportedError
 
 if TYPE_CHECKING:

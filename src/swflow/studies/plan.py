@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, NamedTuple
 
-from swflow.errors import SwflowError, shown, suggest
+from swflow.errors import SwflowError, suggest
 from swflow.jobs.conditions import check_condition
 from swflow.log.settings import CONDITION_COLUMNS
 from swflow.names import (
@@ -33,17 +33,6 @@ from swflow.studies.step_options import SEEDED_KINDS, Config, sources_behind
 
 #: The value of ``schedulers`` of runs that selects all schedulers of the config.
 ALL = "all"
-
-#: The kinds of values in the schema of the config, for errors.
-_KINDS = {
-    "array": "a list, such as [first, second]",
-    "boolean": "true or false",
-    "integer": "a whole number",
-    "null": "nothing",
-    "number": "a number",
-    "object": "a mapping, such as {key: value}",
-    "string": "a text",
-}
 
 
 class Entry(NamedTuple):
@@ -478,23 +467,6 @@ def check_conditions(config: Config) -> None:
         split = content.get("split")
         for name, predicate in split.items() if isinstance(split, Mapping) else ():
             check_condition(predicate, f"studies: {study}: split: {name}")
-
-
-def explain(error: Any) -> str:
-    """Return a one-line description of a JSON schema violation: ``key: path: problem``."""
-    path = "".join(f"[{part}]" if isinstance(part, int) else f": {part}" for part in error.absolute_path)
-    where = f"{path.removeprefix(': ')}: " if path else ""
-    if error.validator == "additionalProperties" and isinstance(error.instance, dict):
-        known = error.schema.get("properties", {})
-        unknown = [key for key in error.instance if key not in known]
-        if unknown:
-            return f"{where}unknown key {unknown[0]!r}{suggest(unknown[0], known)}"
-    if error.validator == "enum":
-        return f"{where}unknown value {error.instance!r}{suggest(error.instance, map(str, error.validator_value))}"
-    if error.validator == "type":
-        kinds = [error.validator_value] if isinstance(error.validator_value, str) else error.validator_value
-        return f"{where}{shown(error.instance)}; expected {' or '.join(_KINDS[kind] for kind in kinds)}"
-    return f"{where}{error.message}"
 
 
 def _require(name: str, known: Collection[str], where: str, kind: str) -> None:

@@ -15,7 +15,9 @@ from swflow.analysis.verdicts import without_saturated_winner
 from swflow.errors import SwflowError, UnsupportedError
 from swflow.jobs.earlier import as_recorded_until_begin, since_begin
 from swflow.jobs.eligibility import require_supported
+from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload, sort_jobs
+from swflow.scheduling.option_kinds import Unchecked
 from swflow.scheduling.orders.names import require_some
 from swflow.scheduling.orders.ownership import Names
 from swflow.scheduling.scheduler import LOG, Scheduler
@@ -168,9 +170,9 @@ def ask(
     """
     Simulate every variant and compare it with the base, which is the first one.
 
-    ``by`` names groups of `GROUPS` whose mean waits are compared, too. With ``reasons``, waits are divided by
-    `swflow.analysis.reasons.wait_reasons`. ``progress`` wraps the sequence of variants to show progress. A variant
-    whose scheduler does not support the workload is skipped.
+    ``by`` names groups of `swflow.studies.group_waits.GROUPS` whose mean waits are compared, too. With ``reasons``,
+    waits are divided by `swflow.analysis.reasons.wait_reasons`. ``progress`` wraps the sequence of variants to show
+    progress. A variant whose scheduler does not support the workload is skipped.
     """
     chosen, skipped = supported(workload, chosen)
     workload = replace(workload, jobs=as_recorded_until_begin(workload.jobs))
@@ -178,23 +180,16 @@ def ask(
     names = Names(workload)
     for options, _ in settings:
         require_some(names, options)
-    fits = [tuple(fitting(workload, *setting)) for setting in settings]
-    jobs = workload.jobs.filter(pl.all_horizontal(*itertools.chain(*fits)))
-    left_out = workload.jobs.height - jobs.height
-    if jobs.is_empty():
-        smallest = min(machine.processors for _, machine in settings)
-        resources = " or needs more of another resource" * any(len(rules) > 1 for rules in fits)
-        raise SwflowError(f"whatif: {workload.name}: every job is wider than {smallest:,} processors{resources}")
-    whole, workload = workload, replace(workload, jobs=with_known_predecessors(jobs)[0])
+    whole, workload = workload, _fitting_all(workload, settings)
     measured = _Measured.of(workload)
     grouped = groups_of(workload, by)
     base: _Result | None = None
+    record = _Record()
     rows: list[Row] = []
     uneven: list[tuple[str, str]] = []
     groups: list[pl.DataFrame] = []
     waiting: dict[str, Waiting] = {}
     divided: dict[str, Mapping[str, float | None]] = {}
-    likeness, trust, parts, of_record = None, Trust.UNKNOWN, list[Part](), dict[str, float | None]()
     for variant, (options, machine) in progress(list(zip(chosen, settings, strict=True))):
         changed = applied(workload, variant)
         scheduler = Scheduler.of(variant.scheduler, options)
@@ -206,17 +201,15 @@ def ask(
         found = _Result.of(variant, result, measured, grouped)
         if base is None:
             base = found
-            recorded = _recorded(changed, variant, measured.middle)
-            likeness, parts = _likeness(whole, variant, changed, result.outcomes, recorded)
-            trust = Trust.RECORD if variant.options.get("order") == LOG else trust_of(likeness, parts)
-            if recorded is not None:
-                of_record = recorded.metrics
-                groups.append(compared(RECORDED, waits_of(measured.part_of(recorded.outcomes), grouped), base.groups))
+            schedule = _recorded(changed, variant, measured.middle)
+            record = _Record.of(whole, variant, changed, result, schedule)
+            if schedule is not None:
+                groups.append(compared(RECORDED, waits_of(measured.part_of(schedule.outcomes), grouped), base.groups))
         groups.append(compared(variant.name, found.groups, base.groups))
         waiting[variant.name] = _waiting(found.weekly, base.weekly)
         fixed = {
             "resources": ",".join(f"{name}={count}" for name, count in resources_of(options, machine).items()),
-            "processors": machine.processors, "trust": trust,
+            "processors": machine.processors, "trust": record.trust,
         }  # fmt: skip
         for measure in MEASURES:
             row, is_uneven = _row(variant, measure, result, found, base)
@@ -225,9 +218,20 @@ def ask(
     _correct(rows)
     table = pl.DataFrame(rows, COLUMNS, orient="row")
     return Answer(
-        table, likeness, left_out, tuple(uneven), pl.concat(groups), waiting, skipped, trust, divided, parts, of_record,
-        measured.earlier,
+        table, record.likeness, whole.jobs.height - workload.jobs.height, tuple(uneven), pl.concat(groups), waiting,
+        skipped, record.trust, divided, record.parts, record.metrics, measured.earlier,
     )  # fmt: skip
+
+
+def _fitting_all(workload: Workload, settings: Sequence[tuple[Unchecked, Machine]]) -> Workload:
+    """Return the workload with the jobs that fit the options and the machine of every variant."""
+    fits = [tuple(fitting(workload, *setting)) for setting in settings]
+    jobs = workload.jobs.filter(pl.all_horizontal(*itertools.chain(*fits)))
+    if jobs.is_empty():
+        smallest = min(machine.processors for _, machine in settings)
+        resources = " or needs more of another resource" * any(len(rules) > 1 for rules in fits)
+        raise SwflowError(f"whatif: {workload.name}: every job is wider than {smallest:,} processors{resources}")
+    return replace(workload, jobs=with_known_predecessors(jobs)[0])
 
 
 def _row(variant: Variant, measure: str, result: Run, found: "_Result", base: "_Result") -> tuple[dict[str, Any], bool]:
@@ -301,6 +305,22 @@ class _Result:
         weeks = by_weeks(weekly)
         statistics = {measure: statistic(weeks, measure) for measure in MEASURES}
         return cls(weekly, statistics, waits_of(weekly, grouped), result.metrics.get("saturated"))
+
+
+@dataclass(frozen=True)
+class _Record:
+    """The recorded schedule, if there is one, and how alike the base is; see `Answer`."""
+
+    likeness: dict[str, float | None] | None = None
+    parts: Sequence[Part] = ()
+    trust: Trust = Trust.UNKNOWN
+    metrics: Mapping[str, float | None] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, whole: Workload, base: Variant, changed: Workload, result: Run, schedule: Run | None) -> "_Record":
+        likeness, parts = _likeness(whole, base, changed, result.outcomes, schedule)
+        trust = Trust.RECORD if base.options.get("order") == LOG else trust_of(likeness, parts)
+        return cls(likeness, parts, trust, {} if schedule is None else schedule.metrics)
 
 
 def _recorded(workload: Workload, base: Variant, middle: Middle) -> Run | None:

@@ -29,13 +29,13 @@ from swflow.studies.only import with_only
 from swflow.studies.plan import (
     check_conditions,
     check_schedulers,
-    explain,
     plan_studies,
     planned_replicates,
     with_kept,
     with_titles,
 )
 from swflow.studies.predefined import redefinitions, with_predefined
+from swflow.studies.schema_errors import explain
 from swflow.studies.step_options import (
     Config,
     fit_name,
