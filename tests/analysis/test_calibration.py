@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -9,7 +10,7 @@ import pytest
 import yaml
 
 from helpers.cli import call
-from swflow.analysis.calibration import PARAMETERS, _parts, _waits, calibrate
+from swflow.analysis.calibration import PARAMETERS, _parts, _waits, calibrate, can_start
 from swflow.errors import SwflowError
 from swflow.files.tables import write_workload
 from swflow.jobs.machine import Machine
@@ -169,6 +170,43 @@ def test_values_are_taken_if_every_quarter_has_a_lower_error(log, monkeypatch, l
     found = calibrate(log, SITE, weeks=2, test_weeks=1)
     assert found.values == {name: one.values[0] for name, one in PARAMETERS.items()} | {"user_jobs": expected}
     assert (found.options == SITE) is (expected == math.inf)
+
+
+def test_a_quarter_without_jobs_does_not_prevent_a_fit(log, monkeypatch):
+    """Its error of 0 was lower under no value."""
+
+    def errors(options, workload, parts, delay):
+        assert len(parts) == 3 and all(part.height for part in parts)
+        return np.full(len(parts), options.get("limits", {}).get("user", {}).get("jobs", 2000), float)
+
+    monkeypatch.setattr("swflow.analysis.calibration._errors", errors)
+    since = pl.col("submit_time") - pl.col("submit_time").min()
+    jobs = log.jobs.filter(~since.is_between(0.4 * WEEK, WEEK + 1))
+    found = calibrate(Workload(jobs, log.machine, "drawn"), SITE, weeks=2, test_weeks=1)
+    assert math.isfinite(found.values["user_jobs"])
+
+
+@pytest.mark.parametrize(
+    ("options", "columns", "expected"),
+    [
+        ({"clusters": [{"processors": 8}, {"processors": 8}]}, {"processors": [12, 8]}, [False, True]),
+        ({"limits": {"user": {"processor_minutes": 90}}}, {"estimate": [3600.0, 60.0]}, [False, True]),
+        ({"resources": {"gpus": 4}}, {"gpus": [9, 4]}, [False, True]),
+        ({"unavailable": [{"from": 0, "until": None, "processors": 10}]}, {"processors": [7, 6]}, [False, True]),
+    ],
+)
+def test_jobs_that_can_never_start_are_found(options, columns, expected):
+    """Each became an error of the simulation; the first job runs for longer than it requests."""
+    jobs = pl.DataFrame({
+        "job_id": [1, 2], "submit_time": [0.0, 1.0], "run_time": [7200.0, 60.0], "processors": [1, 1],
+        "estimate": [7200.0, 60.0], "user_id": [1, 1],
+    })  # fmt: skip
+    jobs = jobs.with_columns(**{name: pl.Series(values) for name, values in columns.items()})
+    workload = Workload(jobs, Machine.of(16), "tiny")
+    assert can_start(workload, options).to_list() == expected
+    simulate(replace(workload, jobs=jobs.filter(pl.Series(expected))), Scheduler.of("one", options))
+    with pytest.raises(SwflowError):
+        simulate(workload, Scheduler.of("one", options))
 
 
 def test_jobs_without_a_recorded_wait_are_left_out(log):

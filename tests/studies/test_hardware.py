@@ -6,8 +6,9 @@ import pytest
 from swflow.errors import SwflowError
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
+from swflow.scheduling.fitting_jobs import fitting
 from swflow.scheduling.nodes import with_counts
-from swflow.studies.hardware import fitting, hardware_of
+from swflow.studies.hardware import hardware_of
 from swflow.studies.variants import Variant, read_nodes, read_processors, read_resource
 from swflow.studies.whatif import ask
 

@@ -494,5 +494,6 @@ def test_a_wrong_warm_up_is_an_error(tmp_path):
     (source,) = write_workloads(tmp_path)
     with pytest.raises(SwflowError, match="cool_down: 'a week'; expected days or jobs"):
         Middle("", "a week")
-    with pytest.raises(SwflowError, match="A: warm-up 300 jobs: excludes all 300 jobs from the metrics"):
-        simulate_all(source, SCHEDULERS, tmp_path / "A", middle=Middle("300 jobs"))
+    for amounts in (("300 jobs", ""), ("", "300 jobs"), ("", "1000 jobs"), ("1000 jobs", "")):
+        with pytest.raises(SwflowError, match=r"A: .*: excludes all 300 jobs from the metrics"):
+            simulate_all(source, SCHEDULERS, tmp_path / "A", middle=Middle(*amounts))

@@ -15,12 +15,11 @@ from swflow.errors import SwflowError
 from swflow.jobs.earlier import as_recorded_until_begin, since_begin
 from swflow.jobs.table import Workload
 from swflow.log.site import CLUSTERS
+from swflow.scheduling.fitting_jobs import fitting
 from swflow.scheduling.nodes import with_counts
-from swflow.scheduling.orders.ownership import within_limits
 from swflow.scheduling.scheduler import LOG, Scheduler
 from swflow.scheduling.simulate import simulate
-from swflow.scheduling.slurm.problem import fits_on_nodes
-from swflow.values import MOST_PROCESSORS, WEEK
+from swflow.values import WEEK
 from swflow.workload.models.fit_measures import kolmogorov_smirnov
 
 #: Values are only taken if the error is lower in each of this many equal parts of the weeks.
@@ -135,9 +134,9 @@ def calibrate(workload: Workload, options: Mapping[str, Any], weeks: int = 4, te
 
     One value at a time is changed, the one that lowers the error most, until none does. The error is the mean absolute
     difference between the recorded and simulated mean waits of each week. The last values are taken whose error is
-    lower than that of the given options in every quarter of the weeks, because what fits one busy month only can make
-    the following weeks worse. Every simulation begins with the log, so that the queue is filled. Jobs of the following
-    weeks do not affect the fit; those that never start with the given or the fitted options are left out.
+    lower than that of the given options in every quarter of the weeks with jobs, because what fits one busy month only
+    can make the following weeks worse. Every simulation begins with the log, so that the queue is filled. Jobs of the
+    following weeks do not affect the fit; those that never start with the given or the fitted options are left out.
 
     ``options`` are those of the scheduler that is calibrated. The parameters are fitted to the ``weeks`` from the first
     submission since the record begins; the ``test_weeks`` after them are measured. Jobs that were submitted before
@@ -159,9 +158,10 @@ def calibrate(workload: Workload, options: Mapping[str, Any], weeks: int = 4, te
     train = workload.with_jobs(jobs.filter(pl.col("submit_time") < bounds[1]), {"stage": "calibrate"})
     recorded = _waits(train, {"order": LOG}).filter(pl.col("job_id").is_in(measured["job_id"].implode()))
     edges = np.linspace(bounds[0], bounds[1], _PARTS + 1)
-    parts_of_train = [
+    quarters = (
         recorded.filter(pl.col("submit_time").is_between(*ends, closed="left")) for ends in itertools.pairwise(edges)
-    ]
+    )
+    parts_of_train = [part for part in quarters if part.height]
     values = {name: one.values[0] for name, one in PARAMETERS.items()}
     known: dict[tuple[float, ...], np.ndarray] = {}
 
@@ -170,7 +170,8 @@ def calibrate(workload: Workload, options: Mapping[str, Any], weeks: int = 4, te
         key = tuple(tried.values())
         if key not in known:
             chosen = _applied(options, train, tried)
-            known[key] = np.full(_PARTS, math.inf) if chosen is None else _errors(chosen, train, parts_of_train, delay)
+            never = np.full(len(parts_of_train), math.inf)
+            known[key] = never if chosen is None else _errors(chosen, train, parts_of_train, delay)
         return known[key]
 
     delay = _start_delay(recorded, _waits(train, given))  # also raises errors of the given options
@@ -200,14 +201,13 @@ def calibrate(workload: Workload, options: Mapping[str, Any], weeks: int = 4, te
 
 
 def can_start(workload: Workload, options: Options) -> pl.Series:
-    """Return which jobs are no wider than the machine, its nodes and the limits of a scheduler allow."""
-    jobs, nodes = workload.jobs, options.get("nodes") or ()
+    """Return which jobs fit into the machine, clusters, nodes, resources and limits of a scheduler."""
     away = sum(
         one["processors"] for one in options.get("unavailable") or () if one["until"] is None and "processors" in one
     )
-    room = MOST_PROCESSORS if nodes or options.get(CLUSTERS) else workload.machine.processors - away
-    found = (jobs["processors"] <= room) & within_limits(workload, Scheduler.of("calibrate", options))
-    return found & fits_on_nodes(workload, nodes) if nodes else found
+    fits = workload.jobs.select(fits=pl.all_horizontal(*fitting(workload, options, workload.machine)))["fits"]
+    is_pool = not (options.get("nodes") or options.get(CLUSTERS))
+    return fits & (workload.jobs["processors"] <= workload.machine.processors - away) if is_pool else fits
 
 
 def _start_delay(recorded: pl.DataFrame, simulated: pl.DataFrame) -> float:
@@ -226,7 +226,7 @@ def _errors(options: Options, workload: Workload, parts: Sequence[pl.DataFrame],
 
 
 def _weekly_error(both: pl.DataFrame) -> float:
-    """Return the mean absolute difference between the mean waits of each week; of no job 0."""
+    """Return the mean absolute difference between the mean waits of each week."""
     week = (pl.col("submit_time") - pl.col("submit_time").min()) // WEEK
     means = both.group_by(week.alias("week")).agg(pl.col("wait_time", "wait_time_s").mean())
     return float((means["wait_time"] - means["wait_time_s"]).abs().mean() or 0.0)  # type: ignore[arg-type]

@@ -132,16 +132,16 @@ def _resources_at(workload: Workload, scheduler: Scheduler) -> list[dict[str, in
     if scheduler.nodes:
         stated = [units_on(scheduler.nodes)]
     names = sorted(set().union(*stated))
-    if own and not names:
+    if lost := [name for name in own if name not in names]:
         option, one = ("nodes", "group of nodes") if scheduler.nodes else ("clusters", "cluster")
         raise SwflowError(
-            f"{option}: the machine of {workload.name} has resources ({', '.join(own)}); give each {one} its "
-            f"resources: {{{next(iter(own))}: …}}"
+            f"{option}: the machine of {workload.name} has resources ({', '.join(lost)}); give each {one} its "
+            f"resources: {{{lost[0]}: …}}, or leave them out: resources: {{{lost[0]}: null}}"
         )
     return [{name: one.get(name, 0) for name in names} for one in stated]
 
 
-def _times(table: pl.DataFrame, scheduler: Scheduler, job: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+def times_of(table: pl.DataFrame, scheduler: Scheduler, job: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     """
     Return run times, at most the estimates if jobs are killed at them, and planned run times, at least 1 s.
 
@@ -163,7 +163,7 @@ def _times(table: pl.DataFrame, scheduler: Scheduler, job: np.ndarray | None = N
 
 def _jobs(table: pl.DataFrame, scheduler: Scheduler, demands: np.ndarray | None) -> Jobs:
     """Return the jobs, whose clusters are not known yet."""
-    run, planned = _times(table, scheduler)
+    run, planned = times_of(table, scheduler)
     # With shared run times the engine decides which jobs are killed.
     run, submit = (
         table["run_time"].to_numpy() if scheduler.runtime == "shared" else run,
@@ -268,7 +268,7 @@ def _shapes(name: str, jobs: pl.DataFrame, scheduler: Scheduler, widest: int) ->
         )
     table = table.sort("job", "processors", maintain_order=True)
     first = np.append(0, np.cumsum(np.bincount(table["job"].to_numpy(), minlength=jobs.height)))
-    return Shapes(first, *_times(table, scheduler, table["job"].to_numpy()), table["processors"].to_numpy())
+    return Shapes(first, *times_of(table, scheduler, table["job"].to_numpy()), table["processors"].to_numpy())
 
 
 def _require_known_shapes(name: str, jobs: pl.DataFrame, table: pl.DataFrame) -> None:

@@ -16,12 +16,13 @@ from swflow.log.importers.records import COUNTED_FEATURES, GPUS, LICENSES, NOT_E
 from swflow.log.queues import queues_in_words, queues_of
 from swflow.log.site import GUESSED, SITE, node_of
 from swflow.phrases import listed
+from swflow.scheduling.fitting_jobs import partitions_named
 from swflow.scheduling.nodes import processors_on
 from swflow.scheduling.option_kinds import Unchecked
 from swflow.scheduling.scheduler import LOG
 from swflow.studies.answer import TITLES, Question
 from swflow.studies.changed_limits import replacements_in_words
-from swflow.studies.hardware import partitions_named, resources_of
+from swflow.studies.hardware import resources_of
 from swflow.studies.site_scheduler import SITE_QOS, SiteModel, is_pool
 from swflow.studies.variants import Variant
 from swflow.studies.whatif import supported

@@ -1,7 +1,7 @@
 """The machine of a what-if's variant: clusters, limits of partitions, nodes and resources after its changes."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,11 +11,9 @@ from swflow.errors import SwflowError, suggest
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
 from swflow.log.site import PER_NODE, SITE, node_of, peaks_of
+from swflow.scheduling.fitting_jobs import of_partition, partitions_named, processor_limits, serving, stated_resources
 from swflow.scheduling.nodes import processors_on, units_on, with_counts
 from swflow.scheduling.option_kinds import Unchecked
-from swflow.scheduling.orders.ownership import Names, within_limits
-from swflow.scheduling.scheduler import Scheduler
-from swflow.scheduling.slurm.problem import fits_on_nodes
 from swflow.studies.variants import Amount, Change, Variant
 
 
@@ -89,11 +87,6 @@ def _of_size(machine: Machine, processors: int) -> Machine:
     return machine if processors == machine.processors else Machine.of(processors)
 
 
-def _serving(groups: Sequence[Any], partition: str) -> list[Any]:
-    """Return the groups of nodes that jobs of a partition may use; all of them if it is empty."""
-    return [one for one in groups if not partition or partition in (partitions_named(one) or [partition])]
-
-
 @dataclass(frozen=True)
 class _Asked:
     """A change of the options and the machine of a scheduler; ``where`` begins the messages of its errors."""
@@ -123,7 +116,7 @@ class _Asked:
         known = [name for one in groups for name in partitions_named(one)]
         if change.partition and change.partition not in known:
             raise self._no_partition(known)
-        chosen = _serving(groups, change.partition)
+        chosen = serving(groups, change.partition)
         if change.resource:
             self._change_units(chosen)
             return groups
@@ -198,7 +191,7 @@ class _Asked:
                 raise self._not_scheduled(known)
             return {**options, "resources": {**resources, name: self._size(known.get(name, 0), name, 0)}}, machine
         limits = dict((options.get("limits") or {}).get("partition") or {})
-        own = _processor_limits(options, "partition")
+        own = processor_limits(options, "partition")
         if change.partition:
             if change.partition not in own:
                 raise self._no_partition([*own])
@@ -292,87 +285,13 @@ def _jobs_of(workload: Workload, partitions: Sequence[str]) -> pl.DataFrame:
     """Return the jobs of these partitions; all jobs if there are none."""
     if not partitions or "partition_id" not in workload.jobs.columns:
         return workload.jobs
-    return workload.jobs.filter(_of_partition(workload, dict.fromkeys(partitions, 1), 0) == 1)
-
-
-def partitions_named(cluster: Unchecked) -> list[str]:
-    """Return the names of the partitions that a cluster of a scheduler serves."""
-    names = cluster.get("partition")
-    return [str(one) for one in (names if isinstance(names, list | tuple) else [names]) if one is not None]
+    return workload.jobs.filter(of_partition(workload, dict.fromkeys(partitions, 1), 0) == 1)
 
 
 def resources_of(options: Unchecked, machine: Machine) -> dict[str, int]:
     """Return the units of each resource that a scheduler considers, of all clusters together."""
     found: dict[str, int] = {}
-    for one in _stated_resources(options, machine):
+    for one in stated_resources(options, machine):
         for name, units in one.items():
             found |= {} if units is None else {name: found.get(name, 0) + units}
     return found
-
-
-def _stated_resources(options: Unchecked, machine: Machine) -> list[Unchecked]:
-    """Return the units of each resource of every cluster or all nodes, or else of the machine."""
-    if options.get("nodes"):
-        return [units_on(options["nodes"])]
-    stated = [one.get("resources") or {} for one in options.get("clusters") or ()]
-    return stated or [{**machine.resources, **(options.get("resources") or {})}]
-
-
-def _processor_limits(options: Unchecked, kind: str) -> dict[str, int]:
-    limits = (options.get("limits") or {}).get(kind) or {}
-    return {
-        name: limit["processors"]
-        for name, limit in limits.items()
-        if isinstance(limit, Mapping) and "processors" in limit
-    }
-
-
-# -- jobs that fit
-
-
-def fitting(workload: Workload, options: Unchecked, machine: Machine) -> Iterator[pl.Expr]:
-    """Yield which jobs are no wider than their machine, cluster or limit, and which find each resource."""
-    yield _fits_in(workload, options, machine)
-    yield pl.lit(within_limits(workload, Scheduler.of("whatif", options)))
-    yield from _finds_resources(workload, options, machine)
-    if options.get("nodes"):
-        yield pl.lit(fits_on_nodes(workload, options["nodes"]))
-
-
-def _finds_resources(workload: Workload, options: Unchecked, machine: Machine) -> Iterator[pl.Expr]:
-    """Yield for each resource which jobs demand no more of it than the machine, or their cluster, has."""
-    clusters = options.get("clusters") or ()
-    stated = _stated_resources(options, machine)
-    for name in dict.fromkeys(name for one in stated for name in one):
-        counts = [one.get(name, 0) for one in stated]
-        if name not in workload.jobs.columns or counts == [None]:
-            continue
-        most: int | pl.Expr = max(counts)
-        if clusters and options.get("dispatch") == "partition" and "partition_id" in workload.jobs.columns:
-            served = zip(clusters, counts, strict=True)
-            units = {partition: count for cluster, count in served for partition in partitions_named(cluster)}
-            most = _of_partition(workload, units, 0)
-        yield pl.col(name).fill_null(0) <= most
-
-
-def _of_partition(workload: Workload, sizes: Mapping[str, int], default: int) -> pl.Expr:
-    """Return for each job the size that belongs to its partition, or the default."""
-    names = Names(workload)
-    numbers = {names.number_of("partition", name): size for name, size in sizes.items()}
-    return pl.col("partition_id").replace_strict(numbers, default=default, return_dtype=pl.Int64)
-
-
-def _fits_in(workload: Workload, options: Unchecked, machine: Machine) -> pl.Expr:
-    """Return which jobs are no wider than the machine, or the cluster or nodes of their partition, or its limit."""
-    room: dict[str, int] = {}
-    for cluster in options.get("clusters") or ():
-        room |= dict.fromkeys(partitions_named(cluster), cluster["processors"])
-    groups = options.get("nodes") or ()
-    named = {name for one in groups for name in partitions_named(one)}
-    for name in named.union(workload.header.names_of("partition_id").values()) if groups else ():
-        room[name] = processors_on(_serving(groups, name))
-    for name, most in _processor_limits(options, "partition").items():
-        room[str(name)] = min(most, room.get(str(name), most))
-    if not room or "partition_id" not in workload.jobs.columns:
-        return pl.col("processors") <= machine.processors
-    return pl.col("processors") <= _of_partition(workload, room, machine.processors)

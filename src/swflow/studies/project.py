@@ -19,10 +19,10 @@ from swflow.log.queues import Queue, priorities_of, queues_in_words, queues_of
 from swflow.log.site import CLUSTERS, SITE, Partition, partitions_of
 from swflow.log.site import GUESSED as GUESSED_SIZE
 from swflow.log.swf import is_large
+from swflow.scheduling.fitting_jobs import fitting
 from swflow.scheduling.named import KNOWN
 from swflow.scheduling.option_kinds import Unchecked
 from swflow.studies.changed_policies import merged
-from swflow.studies.hardware import fitting
 from swflow.studies.site_config import SiteConfig
 from swflow.studies.site_scheduler import SiteModel, described
 from swflow.workload.clean import GUESSED, log_name, machine_of, open_workload, prepared

@@ -9,11 +9,12 @@ from swflow.analysis.intervals import FEWEST_WEEKS
 from swflow.analysis.verdicts import DIRECTIONS, SIZES
 from swflow.log.site import SITE
 from swflow.phrases import Percent, listed, share_of, unit_of
+from swflow.scheduling.fitting_jobs import partitions_named
 from swflow.scheduling.option_kinds import Unchecked
 from swflow.scheduling.scheduler import LOG
 from swflow.studies.answer import TITLES, Question
 from swflow.studies.caveats import is_supported, limits_apart
-from swflow.studies.hardware import changed_nodes, partitions_named
+from swflow.studies.hardware import changed_nodes
 from swflow.studies.variants import Change, Variant
 from swflow.studies.whatif import Row
 from swflow.studies.why import limits_in_words

@@ -12,12 +12,12 @@ from swflow.jobs.table import Workload
 from swflow.log.site import SITE
 from swflow.log.swf import GUESSED_MACHINE
 from swflow.phrases import listed
+from swflow.scheduling.fitting_jobs import partitions_named
 from swflow.scheduling.nested_options import LIMITED_COLUMNS
 from swflow.scheduling.nodes import processors_on
 from swflow.scheduling.option_kinds import Unchecked
 from swflow.scheduling.orders.names import absent_in_words, named_in, without_jobs
 from swflow.scheduling.orders.ownership import COLUMNS, Names
-from swflow.studies.hardware import partitions_named
 from swflow.studies.preempted_runs import with_joined_runs
 from swflow.values import mapping
 from swflow.workload.clean import GUESSED

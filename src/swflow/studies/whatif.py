@@ -17,12 +17,13 @@ from swflow.jobs.earlier import as_recorded_until_begin, since_begin
 from swflow.jobs.eligibility import require_supported
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload, sort_jobs
+from swflow.scheduling.fitting_jobs import fitting
 from swflow.scheduling.option_kinds import Unchecked
 from swflow.scheduling.orders.names import require_some
 from swflow.scheduling.orders.ownership import Names
 from swflow.scheduling.scheduler import LOG, Scheduler
 from swflow.studies.group_waits import GROUP_COLUMNS, RECORDED, Waits, compared, groups_of, waits_of
-from swflow.studies.hardware import fitting, hardware_of, resources_of
+from swflow.studies.hardware import hardware_of, resources_of
 from swflow.studies.kept_runs import kept_run
 from swflow.studies.runs import WHOLE, Middle, Run, run
 from swflow.studies.variants import Variant

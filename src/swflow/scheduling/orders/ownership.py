@@ -353,13 +353,13 @@ def _pairs(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return rows, found[:, 0]
 
 
-def within_limits(workload: Workload, scheduler: Any) -> pl.Series:
-    """Return which jobs are no wider than the limits of all clusters that a scheduler has allow."""
+def within_limits(workload: Workload, scheduler: Any, planned: np.ndarray) -> pl.Series:
+    """Return which jobs, with their ``planned`` run times (s), no limit of a scheduler and its clusters forbids."""
     jobs = workload.jobs
     limits = [queue.limits for queue in scheduler.queues if queue.limits]
     if not limits:
         return pl.repeat(True, jobs.height, eager=True)
-    accounts = _Accounts(jobs, scheduler, Names(workload), None, jobs["estimate"].to_numpy())
+    accounts = _Accounts(jobs, scheduler, Names(workload), None, planned)
     return pl.Series(~np.any([accounts.beyond(one) for one in limits], axis=0))
 
 
