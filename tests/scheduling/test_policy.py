@@ -249,6 +249,10 @@ def grouped(wait, estimate, processors, unit=2.0):
     return -((wait / estimate) ** 3) * processors * sizes["few"]
 
 
+def weighted(wait, factor=-1.0, estimate=0.0, power=3, processors=1):
+    return factor * (wait / estimate) ** power * processors
+
+
 def broken(wait, estimate):
     if wait > 3:
         raise ValueError("no\\npatience")
@@ -288,6 +292,7 @@ def test_a_function_of_ones_own_is_an_order(own, crowd, allocation, recwarn):
 
     assert start("mine:favour") == start("wfp3") != start("fcfs")
     assert start("mine:shortest") == start("sjf")
+    assert start("mine:weighted") == start("wfp3")  # its own defaults lie between the attributes of the job
     assert not [warning for warning in recwarn if "runs as Python" in str(warning.message)]
     with pytest.warns(UserWarning, match="order: mine:grouped runs as Python, about 100 times slower"):
         assert start("mine:grouped") == start("wfp3")

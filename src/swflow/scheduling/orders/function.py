@@ -35,7 +35,9 @@ class PluginOrder:
         self.text, self.option = text, option
         self._plain, self.names = plugin_function(text, option)
         self.error: SwflowError | None = None
-        self._adapted = with_all_parameters(self._plain, self.names)
+        # By name, because parameters with defaults may come between them.
+        self._arguments = [f"{name}={name}" for name in self.names]
+        self._adapted = with_all_parameters(self._plain, self._arguments)
         self.function: Any = self._compiled()
 
     def require_success(self) -> None:
@@ -53,7 +55,7 @@ class PluginOrder:
         if not reason:
             inner = numba.njit(error_model="numpy")(self._plain)
             try:
-                return Callback(with_all_parameters(inner, self.names, "float"), len(PARAMETERS))
+                return Callback(with_all_parameters(inner, self._arguments, "float"), len(PARAMETERS))
             except Exception as error:  # raised by numba, or by Python functions that it calls
                 for signature in inner.nopython_signatures:  # compiled, but its result is not a number
                     kind = str(numba.types.unliteral(signature.return_type))
@@ -89,10 +91,12 @@ class _PythonCallback:
         self.address: int = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
 
 
-def with_all_parameters(function: Callable[..., Any], names: Sequence[str], convert: str = "") -> Callable[..., Any]:
+def with_all_parameters(
+    function: Callable[..., Any], arguments: Sequence[str], convert: str = ""
+) -> Callable[..., Any]:
     """Return a function of all parameters of a key; ``convert`` is applied to its result."""
     # The source contains nothing but names of parameters, which are Python identifiers.
-    call = f"{convert}(function({', '.join(names)}))"
+    call = f"{convert}(function({', '.join(arguments)}))"
     scope: dict[str, Any] = {"function": function}
     exec(f"def adapted({', '.join(PARAMETERS)}):\n    wait = now - submit_time\n    return {call}", scope)
     return scope["adapted"]
