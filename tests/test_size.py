@@ -17,6 +17,7 @@ from swflow.files.tables import read_columns, read_metadata, read_workload, writ
 from swflow.jobs.machine import Machine
 from swflow.jobs.randomness import generator
 from swflow.log import swf
+from swflow.log.imported import write_log
 from swflow.scheduling.scheduler import Scheduler
 from swflow.studies.runs import columns_of_run, describe_run, run, simulate_all, write_run
 from swflow.workload.clean import clean
@@ -138,6 +139,22 @@ def test_cleaning_in_parts_equals_cleaning_the_whole(
     assert read_metadata(tmp_path / "parts.parquet") == read_metadata(tmp_path / "whole.parquet")
     assert narrow.jobs.equals(whole.jobs.select(narrow.jobs.columns))
     assert not list(tmp_path.glob(".*"))
+
+
+def test_a_large_log_loses_dependencies_on_removed_jobs_like_a_small_one(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """They stayed in, and the simulation refused the workload."""
+    fields = generate_lublin(400, 64, generator(1, "text"), load=0.9, users=True)
+    after = pl.when(pl.col("job_id") > 150).then(pl.concat_list(pl.col("job_id") - 150))
+    fields = fields.with_columns(depends_on=after, status=pl.col("job_id") % 6)
+    write_log(tmp_path / "log.parquet", fields, {"MaxProcs": ["64"]}, ())
+    clean_into(tmp_path / "log.parquet", tmp_path / "whole.parquet", name="x", without_status=(5,))
+    request.getfixturevalue("small_parts")
+    clean_into(tmp_path / "log.parquet", tmp_path / "parts.parquet", name="x", without_status=(5,))
+    whole, parts = (read_workload(tmp_path / f"{one}.parquet") for one in ("whole", "parts"))
+    assert parts.jobs.equals(whole.jobs) and 0 < whole.jobs["depends_on"].count() < 250
+    assert read_metadata(tmp_path / "parts.parquet") == read_metadata(tmp_path / "whole.parquet")
 
 
 REST = " 4 -1 -1 4 90 -1 1 3 -1 -1 -1 -1 -1 -1\n"

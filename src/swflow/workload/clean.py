@@ -132,15 +132,19 @@ def prepared(
     return jobs
 
 
-def with_known_predecessors(jobs: pl.DataFrame) -> tuple[pl.DataFrame, int]:
-    """Return the jobs without the dependencies on jobs that are not among them, and the number of these."""
+def with_known_predecessors(jobs: pl.DataFrame, known: pl.Series | None = None) -> tuple[pl.DataFrame, int]:
+    """
+    Return the jobs without the dependencies on unknown jobs, and the number of these.
+
+    ``known`` has the ids of all jobs of the workload (default: those of the given ones).
+    """
     if "depends_on" not in jobs.columns or jobs["depends_on"].null_count() == jobs.height:
         return jobs, 0
     edges = jobs.select("job_id", wanted="depends_on").filter(pl.col("wanted").list.len() > 0).explode("wanted")
-    kept = edges.filter(pl.col("wanted").is_in(jobs["job_id"].implode()))
+    kept = edges.filter(pl.col("wanted").is_in((jobs["job_id"] if known is None else known).implode()))
     of_job = kept.group_by("job_id").agg(depends_on=pl.col("wanted").sort())
-    jobs = jobs.drop("depends_on").join(of_job, on="job_id", how="left", maintain_order="left")
-    return jobs, edges.height - kept.height
+    found = jobs.drop("depends_on").join(of_job, on="job_id", how="left", maintain_order="left")
+    return found.select(jobs.columns), edges.height - kept.height
 
 
 def without_lost(workload: Workload) -> Workload:

@@ -99,11 +99,13 @@ def _clean_in_parts(
         require_complete(unknown, "submit_time", name)
         if not kept:
             raise no_job_left(name, log.jobs - log.beyond, removed)
+        lost = _drop_lost_dependencies(kept) if "depends_on" in schema else 0
         table = pl.scan_parquet(kept, glob=False)
         dropped = {"malformed": len(log.parts_skipped) + log.beyond, "repeated-job-id": repeated}
         removed = {reason: count for reason, count in dropped.items() if count} | removed
         read = log.jobs + len(log.parts_skipped)
         entry = {"stage": "clean", "read": read, "kept": rows, "removed": removed, "machine_from": source}
+        entry |= {"notes": {whole.LOST_DEPENDENCIES: lost}} if lost else {}
         entry = whole.with_recorded_use(entry, _columns(table, whole.RECORDED), machine, log.warnings())
         in_order = is_sorted(_columns(table, ("submit_time", "job_id")))
         notes = about_workload(machine, log.header, (*log.history, entry))
@@ -126,6 +128,18 @@ def _drop_repeated(files: Iterable[Path], ids: np.ndarray) -> int:
         if once.height < part.height:
             dropped += part.height - once.height
             _written(once, file)
+    return dropped
+
+
+def _drop_lost_dependencies(files: Sequence[Path]) -> int:
+    """Remove the dependencies on jobs that are in none of the files, and return their number."""
+    known = pl.concat([pl.read_parquet(file, columns=["job_id"])["job_id"] for file in files])
+    dropped = 0
+    for file in files:
+        jobs, lost = whole.with_known_predecessors(pl.read_parquet(file), known)
+        if lost:
+            _written(jobs, file)
+        dropped += lost
     return dropped
 
 
