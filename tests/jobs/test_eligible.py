@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from swflow.jobs.eligibility import eligible_after, waits
+from swflow.jobs.eligibility import dependencies_of, eligible_after, eligible_jobs, waits
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
 from swflow.scheduling.scheduler import Scheduler
@@ -55,3 +55,14 @@ def test_recorded_waits_count_from_eligibility():
     assert found["submit_time"].to_list() == [0, 41, 52]
     assert found["start_time"].to_list() == [0, 61, 52]
     assert found["wait_time"].to_list() == [0, 20, 0]
+
+
+def test_recorded_ends_of_held_jobs_stay_the_same_for_feedback():
+    """The hold of 1000 s was counted twice, so that the second job did not depend on the first one."""
+    jobs = pl.DataFrame({
+        "job_id": [1, 2], "submit_time": [0.0, 1700.0], "run_time": [600.0, 10.0], "processors": [1, 1],
+        "estimate": [600.0, 10.0], "wait_time": [1000.0, 0.0], "user_id": [7, 7],
+    })  # fmt: skip
+    held = jobs.with_columns(eligible_after=pl.Series([1000.0, None]))
+    found = dependencies_of(eligible_jobs(held, "tiny"), "sessions", "tiny")
+    assert (found.previous.tolist(), found.think.tolist()) == ([-1, 0], [0, 100])

@@ -121,6 +121,8 @@ def eligible_jobs(jobs: pl.DataFrame, name: str) -> pl.DataFrame:
     """
     Return the jobs with the times at which they become eligible (``eligible_after``) as their submit times, sorted.
 
+    Their recorded waits are shorter by this time, so that the recorded starts stay the same.
+
     A job with predecessors keeps its submit time, because it becomes eligible when these end in the simulation. A job
     that was cancelled before it was eligible leaves the queue as soon as it is submitted.
 
@@ -139,6 +141,8 @@ def eligible_jobs(jobs: pl.DataFrame, name: str) -> pl.DataFrame:
     shifted = {"submit_time": pl.col("submit_time") + delay}
     if has_values(jobs, "cancelled_after"):
         shifted["cancelled_after"] = (pl.col("cancelled_after") - delay).clip(lower_bound=0.0)
+    if has_values(jobs, "wait_time"):  # recorded from the submission on
+        shifted["wait_time"] = (pl.col("wait_time") - delay).clip(lower_bound=0.0)
     return sort_jobs(jobs.with_columns(**shifted))
 
 
