@@ -90,7 +90,7 @@ class Middle:
             (submitted >= submitted.min() + first_days * DAY)
             & (submitted <= submitted.max() - last_days * DAY)
             & (index >= first_jobs)
-            & (index < pl.len() - last_jobs)
+            & (index + last_jobs < pl.len())
         )
 
 
