@@ -40,6 +40,13 @@ def test_conformance_uses_the_names_in_the_same_sense(path):
         assert all(redefined({content["policy"]: case["scheduler"]}) == {} for case in content["cases"])
 
 
+def test_other_and_missing_options_of_a_predefined_name_are_named():
+    assert redefined({"sjbf": {"backfill": "easy"}}) == {"sjbf": "backfill_order None instead of 'estimate'"}
+    assert redefined({"easy": {"backfill": "easy", "reservations": 1, "order": "submit_time"}}) == {}
+    found = redefined({"easy": {"backfill": "easy", "clusters": [{"processors": 4}]}})
+    assert found == {"easy": "clusters [{'processors': 4}]"}
+
+
 def test_every_predefined_scheduler_is_valid_and_has_a_description():
     for name, one in PREDEFINED.items():
         assert one.about and (name == LOG or Scheduler.of(name, one.options))
@@ -70,7 +77,7 @@ def test_what_is_redefined_is_one_line():
     }}  # fmt: skip
     assert redefinitions(config) == [
         "schedulers: sjf: redefines the predefined scheduler: backfill 'none' instead of 'easy'",
-        "schedulers: easy: redefines the predefined scheduler: reservations 2",
+        "schedulers: easy: redefines the predefined scheduler: reservations 2 instead of 1",
     ]
 
 

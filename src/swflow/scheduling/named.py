@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from swflow.errors import SwflowError, shown, suggest
 from swflow.scheduling.option_kinds import Unchecked
+from swflow.scheduling.options import OPTIONS
 from swflow.scheduling.orders.vocabulary import LOG, MULTIFACTOR, ORDERS
 
 #: The references of the predefined schedulers.
@@ -79,16 +80,19 @@ def redefined(schedulers: Mapping[str, Unchecked]) -> dict[str, str]:
     for name, options in schedulers.items():
         if name in KNOWN and isinstance(options, Mapping):
             mine, known = _comparable(options), _comparable(KNOWN[name])
-            differing = [key for key in {**known, **mine} if mine.get(key) != known.get(key)]
+            differing = [key for key, value in mine.items() if value != known.get(key)]
             if differing:
-                found[name] = ", ".join(f"{key} {shown(mine[key])} instead of {shown(known[key])}" if key in known
-                                        else f"{key} {shown(mine[key])}" for key in differing)  # fmt: skip
+                found[name] = ", ".join(
+                    f"{key} {shown(mine[key])}{f' instead of {shown(known[key])}' if known.get(key) else ''}"
+                    for key in differing
+                )
     return found
 
 
 def _comparable(options: Unchecked) -> dict[str, Any]:
-    """Return the options of a scheduler that have an effect, with named orders as formulas."""
-    full = {"order": "fcfs", "backfill": "none", **{key: value for key, value in options.items() if key != "title"}}
+    """Return all options of a scheduler, with named orders as formulas."""
+    defaults = {key: option.default for key, option in OPTIONS.items()}
+    full = defaults | {key: value for key, value in options.items() if key != "title"}
     for key in ("order", "backfill_order"):
         if isinstance(full.get(key), str) and full[key] in ORDERS:
             full[key] = ORDERS[full[key]].formula
