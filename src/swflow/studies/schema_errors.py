@@ -1,4 +1,4 @@
-"""Errors of a config that its JSON schema finds, in words."""
+"""Messages of the errors that the JSON schema of the config finds."""
 
 from typing import Any
 
