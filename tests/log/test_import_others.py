@@ -305,6 +305,18 @@ columns:
         import_table(file(table, "jobs.csv"), Site(), file(wrong, "mapping.yaml"))
 
 
+def test_jobs_without_ids_precede_no_job(file):
+    table = "id,before,t,d,n,array,after\na,,0,10,1,,\n,,5,10,1,7,\n,a,9,10,1,,7_*\nd,x,9,10,1,7,7_*\n"
+    columns = "submit_time: t, run_time: d, processors: n"
+    jobs = import_table(file(table, "jobs.csv"), Site(), file(f"columns: {{{columns}}}", "plain.yaml")).fields
+    assert jobs["preceding_job_id"].null_count() == 4
+    columns += ", job_id: id, preceding_job: before, array: array, depends_on: after"
+    log = import_table(file(table, "jobs.csv"), Site(), file(f"columns: {{{columns}}}", "named.yaml"))
+    assert log.fields["preceding_job_id"].to_list() == [None, None, 1, None]
+    assert log.fields["depends_on"].to_list() == [None, None, [4], None]
+    assert log.tally.notes["preceding jobs that are not in the log (left out)"] == (1, 5)
+
+
 @pytest.mark.parametrize("mapping", sorted(path.stem for path in PRESETS.glob("*.yaml")))
 def test_mappings_of_data_sets_name_the_needed_columns(tmp_path, mapping):
     """A table with the columns of each mapping is imported; this does not check the columns of the data sets."""

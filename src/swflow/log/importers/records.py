@@ -211,11 +211,13 @@ def make_log(
         depends_on=_predecessors(records, tally),
         eligible_after=records["delay"].fill_null(_eligible_after(records, tally)),
     )
-    numbers = table.group_by("site_job_id").agg(pl.col("job_id").max())
+    numbers = table.drop_nulls("site_job_id").group_by("site_job_id").agg(pl.col("job_id").max())
     table = table.with_columns(
         site_job_id=pl.coalesce("own_id", "site_job_id"),
         preceding_job_id=pl.col("preceding").replace_strict(*numbers, default=None, return_dtype=pl.Int64),
     )
+    is_lost = pl.col("preceding_job_id").is_null() & (pl.col("preceding") != "-1")
+    tally.note(table, "preceding jobs that are not in the log (left out)", is_lost)
     if form.startswith("sacct") and records["eligible"].null_count() == records.height:
         tally.note(records, NOT_ELIGIBLE, pl.lit(True))
     for column, key in NAME_KEYS.items():
@@ -300,7 +302,7 @@ def _predecessors(records: pl.DataFrame, tally: Tally) -> pl.Series:
     if records["depends_on"].null_count() == records.height:
         return pl.Series([None] * records.height, dtype=pl.List(pl.Int64()))
     jobs = records.select("site_job_id", "array", job_id=pl.int_range(1, pl.len() + 1))
-    tasks = jobs.filter(pl.col("array").is_not_null()).select(
+    tasks = jobs.drop_nulls(["site_job_id", "array"]).select(
         wanted=pl.col("array") + "_*", job_id=pl.col("job_id").max().over("site_job_id")
     )
     known = pl.concat([jobs.group_by(wanted="site_job_id").agg(pl.col("job_id").max()), tasks]).unique()
