@@ -94,6 +94,29 @@ def ended(job: str = "1.f", hosts: str = "n1/0", **changed: str) -> str:
     return f"01/08/2024 09:10:00;E;{job};" + " ".join(f"{name}={value}" for name, value in values.items() if value)
 
 
+def test_jobs_of_two_servers_of_pbs_are_no_reruns(tmp_path):
+    log = pbs(
+        tmp_path,
+        ended("12.a", ctime="2", start="12", end="1000"),
+        ended("12.b", ctime="5", start="20", depend="afterok:11.b"),
+        ended("11.a", ctime="3"),
+        ended("11.b", ctime="4", start="6", end="12"),
+        ended("13[0].b", ctime="30", depend="afterany:11@front"),
+        ended("14.b", ctime="31", depend="afterok:13[]:12.a"),
+    )
+    jobs = log.fields.sort("submit_time")
+    assert jobs["site_job_id"].to_list() == ["12.a", "11.a", "11.b", "12.b", "13[0].b", "14.b"]
+    assert jobs["wait_time"].to_list() == [10, 97, 2, 15, 70, 69]
+    assert jobs["depends_on"].to_list() == [None, None, None, [3], [3], [1, 5]]
+    assert log.tally.notes["jobs of 2 servers taken as one machine"][0] == 6
+
+
+def test_records_of_one_number_of_pbs_are_reruns_if_one_follows_the_other(tmp_path):
+    log = pbs(tmp_path, ended(), ended(start="150", end="300"), ended(ctime="400", start="450", end="500"))
+    assert log.fields["wait_time"].to_list() == [50, 100, 50]
+    assert log.tally.notes == {"records of one job that overlap in time (not reruns)": (1, 2)}
+
+
 def test_places_and_requests_of_pbs_equal_their_definitions(tmp_path):
     """A host with a factor has this many processors; otherwise each of its numbers is one."""
     rng = random.Random(3)
@@ -190,7 +213,7 @@ def test_records_of_pbs_that_are_left_out_or_noted(tmp_path):
     assert log.tally.notes == {
         "mended: line breaks in a value": (1, 4), "tasks of arrays": (3, 7), "jobs that depend on others": (1, 8),
         "end - start differs from the wall time used": (1, 11), "W records (unknown)": (1, 12),
-        "S records (started)": (2, 13),
+        "S records (started)": (2, 13), "jobs of 2 servers taken as one machine": (9, 2),
     }  # fmt: skip
     assert "Computer" not in log.header  # there are two servers
     assert log.fields["depends_on"].to_list()[2] == [1]
@@ -202,7 +225,7 @@ def test_a_rerun_of_pbs_is_submitted_when_the_run_before_it_ended(tmp_path):
     assert log.fields.select("site_job_id", "submit_time", "wait_time", "run_time").rows() == [
         ("1", 0, 50, 100), ("2", 0, 50, 100), ("9", 0, 50, 100), ("1", 150, 100, 100), ("2", 200, 50, 50),
     ]  # fmt: skip
-    assert log.tally.notes["further runs of jobs that were rerun"] == (2, 1)
+    assert log.tally.notes["further runs of jobs that were rerun"] == (1, 1)  # the second 2.f is another job
     assert "depends_on" not in log.fields.columns
 
 

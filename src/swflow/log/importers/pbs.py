@@ -10,7 +10,7 @@ from swflow.errors import SwflowError
 from swflow.log.importers import pbs_widths
 from swflow.log.importers.lines import read_text, values_of
 from swflow.log.importers.notation import local_moments, moments, times
-from swflow.log.importers.records import DEPENDENCIES, GPUS, ImportedLog, Site, Tally, make_log
+from swflow.log.importers.records import DEPENDENCIES, GPUS, OVERLAPPING, ImportedLog, Site, Tally, make_log
 from swflow.log.importers.slurm import kilobytes, seconds
 
 #: Meaning of the letters of records; only E is an ended job.
@@ -33,21 +33,27 @@ def import_pbs(path: str, site: Site) -> ImportedLog:
 
     Every E record is one job of the log, also for jobs that were rerun. Processors are as in `pbs_widths.widths`. Exit
     status 0 is completed, 271 and negative values are cancelled, others, and those of exceeded limits, are failed.
+    Ids of jobs contain the name of their server if the jobs belong to several servers.
     """
     text, tally = read_text(path).decode("utf-8", "replace"), Tally()
-    rows, servers = [], set()
+    rows = []
     for number, (letter, name, *message) in _records(text, tally):
         if letter != "E":
             tally.add(f"{letter} records ({RECORDS.get(letter, 'unknown')})", 1, number)
             continue
         values = _values(" ".join(message))
-        rows.append({"line": number, "site_job_id": name.partition(".")[0], **_raw(values)})
-        servers.add(name.partition(".")[2])
+        job, point, server = name.partition(".")
+        rows.append({"line": number, "site_job_id": job, "server": point + server, **_raw(values)})
     if not rows:
         found = ", ".join(f"{count:,} {what}" for what, (count, _) in (tally.notes | tally.removed).items())
         raise SwflowError(f"{path}: no E record of an ended job ({found or 'the file is empty'})")
     table = pl.DataFrame(rows, {name: pl.Int64() if name in _NUMBERS else pl.String() for name in rows[0]})
-    computer = servers.pop() if len(servers) == 1 else None
+    servers = sorted(set(table["server"]))
+    if len(servers) > 1:
+        tally.note(table, f"jobs of {len(servers)} servers taken as one machine", pl.lit(True))
+    else:
+        table = table.with_columns(server=pl.lit(""))
+    computer = servers[0].strip(".") if len(servers) == 1 else None
     return make_log(_typed(table, site, tally), tally, site, source=path, form="pbs", computer=computer or None)
 
 
@@ -158,6 +164,24 @@ def _never_started(table: pl.DataFrame, tally: Tally) -> pl.DataFrame:
     return tally.drop(table, "ended before it started", pl.col("end") < pl.col("start"))
 
 
+_PREDECESSOR = re.compile(r":([0-9]+)(\[[0-9]*\])?(\.[\w.-]+)?")
+
+
+def _predecessors(table: pl.DataFrame) -> pl.Series:
+    """Return the predecessors in ``depend``, by their ids; without a server, they are jobs of the job's own one."""
+
+    def found(depend: str | None, own: str) -> list[str]:
+        names = []
+        for ids in re.findall(r"after(?:ok|any|notok)(:[\w.@:\[\]-]+)", depend or ""):
+            for number, task, server in _PREDECESSOR.findall(ids):
+                name = (server or own) if own else ""
+                names.append(f"{number}{name}_*" if task == "[]" else f"{number}{task}{name}")
+        return names
+
+    rows = table.select("depend", "server").iter_rows()
+    return pl.Series([found(*row) or None for row in rows], dtype=pl.List(pl.String))
+
+
 def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
     """Convert text to numbers, and drop records without times."""
     for name in ("submit", "eligible", "start", "end"):
@@ -171,10 +195,12 @@ def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
     for note, which in ((pbs_widths.BELOW, 1), (pbs_widths.REQUEST_TAKEN, 2)):
         tally.note(table, note, pl.col("below") == which)
     table = _never_started(table, tally)
-    table = tally.drop_repeated(table, "site_job_id", "start", "end")
-    again = pl.col("line").cum_count().over("site_job_id", order_by="start") > 1
-    before = pl.col("end").shift(1).over("site_job_id", order_by="start")
+    table = tally.drop_repeated(table, "site_job_id", "server", "start", "end")
+    before = pl.col("end").shift(1).over("site_job_id", "server", order_by="start")
+    # Servers that are installed anew, or that run out of numbers, give a number to another job.
+    again = before.is_between("submit", "start").fill_null(False)
     tally.note(table, "further runs of jobs that were rerun", again)
+    tally.note(table, OVERLAPPING, before > pl.col("start"))
     tally.note(table, "tasks of arrays", pl.col("site_job_id").str.contains(r"\[|-"))
     tally.note(table, GPUS, pl.col("gpus") > 0)
     tally.note(table, DEPENDENCIES, pl.col("depend").str.contains(r"after(ok|any|notok):"))
@@ -195,15 +221,10 @@ def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
         used_memory=pl.col("mem") / processors,
         requested_memory=pl.coalesce(pl.col("asked_mem") / processors, "process_mem"),
         memory=(pl.coalesce("asked_mem", pl.col("process_mem") * processors) / 1024).ceil(),
-        array=pl.col("site_job_id").str.extract(r"^(\d+)\[\d+\]$", 1),
-        submit=pl.max_horizontal("submit", before),  # null if there is no run before
-        depends_on=pl.when(~again).then(
-            pl.col("depend")
-            .str.extract_all(r"after(?:ok|any|notok):[\w.@:\[\]-]+")
-            .list.join(":")
-            .str.extract_all(r":\d+(?:\[\d*\])?")
-            .list.eval(pl.element().str.strip_prefix(":").str.replace("[]", "_*", literal=True))
-        ),
+        site_job_id=pl.concat_str("site_job_id", "server"),
+        array=pl.col("site_job_id").str.extract(r"^(\d+)\[\d+\]$", 1) + pl.col("server"),
+        submit=pl.when(again).then(before).otherwise("submit"),
+        depends_on=pl.when(~again).then(_predecessors(table)),
         status=pl.when(exit_status == 0)
         .then(1)
         .when(exit_status.is_in(_LIMIT_EXCEEDED))

@@ -59,6 +59,9 @@ NOT_ELIGIBLE = "jobs without the time at which they became eligible (their waits
 DEPENDENCIES = "jobs that depend on others"
 NOT_MODELLED = "dependencies that are not modelled (after, singleton, alternatives with ?; left out)"
 
+#: The note on records of one job that cannot be reruns.
+OVERLAPPING = "records of one job that overlap in time (not reruns)"
+
 #: The earliest start of a log, Unix seconds (1980); earlier submit times are not Unix times.
 EARLIEST = 315532800
 

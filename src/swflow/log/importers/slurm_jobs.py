@@ -13,6 +13,7 @@ from swflow.log.importers.records import (
     GPUS,
     LICENSES,
     NOT_MODELLED,
+    OVERLAPPING,
     RESERVATIONS,
     Tally,
 )
@@ -213,8 +214,8 @@ def _requeued(jobs: pl.DataFrame, tally: Tally) -> pl.DataFrame:
         resized = (pl.col("state").shift(1).over("cluster", "jobid") == "RESIZING").fill_null(False)
     tally.note(jobs, "further sizes of resized jobs, each a job that starts when the one before ends", again & resized)
     tally.note(jobs, "further runs of requeued jobs", again & ~resized)
-    tally.note(jobs, "records of one job that overlap in time (not reruns)", further & (before > pl.col("start")))
+    tally.note(jobs, OVERLAPPING, further & (before > pl.col("start")))
     return jobs.with_columns(
         submit=pl.when(again & (before > pl.col("submit"))).then(before).otherwise(pl.col("submit")),
-        depends_on=pl.when(~further).then("depends_on"),
+        depends_on=pl.when(~again.fill_null(False)).then("depends_on"),
     ).sort("line")
