@@ -6,9 +6,9 @@ import json
 import polars as pl
 import pytest
 
-from helpers.cli import call
+from helpers.cli import HEADER, LINES, call
 from swflow.errors import SwflowError
-from swflow.log.recognise import KINDS, recognize
+from swflow.log.recognise import KINDS, Recognized, recognize
 from swflow.log.swf import read_swf
 
 JOB = "1 0 5 60 4 -1 -1 4 90 -1 1 3 -1 -1 -1 -1 -1 -1"
@@ -163,6 +163,28 @@ def test_a_file_is_recognized_with_its_command(tmp_path, kind: str, place: int):
         with pytest.raises(SwflowError) as caught:
             read_swf(path)
         assert found.name in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_the_command_keeps_the_file_and_its_name():
+    log = Recognized("log", "")
+    assert log.command("site.parquet") == "swflow clean site.parquet -o site-new.parquet"
+    assert log.command("OUT of FILE/a b.parquet") == "swflow clean 'OUT of FILE/a b.parquet' -o 'a b-new.parquet'"
+    table = Recognized("csv", "", "my columns.yaml")
+    assert table.command("FILE.csv") == "swflow import csv FILE.csv -o FILE.parquet --columns 'my columns.yaml'"
+
+
+def test_no_command_replaces_the_log_that_it_reads(tmp_path, capfd):
+    for name, words in (("a.swf", ("clean",)), ("b.parquet", ("import", "csv", "--columns", tmp_path / "m.yaml"))):
+        file = tmp_path / name
+        if file.suffix == ".swf":
+            file.write_text(HEADER + "\n".join(LINES) + "\n")
+        else:
+            pl.DataFrame({"t": [1], "d": [2], "n": [3]}).write_parquet(file)
+        (tmp_path / "m.yaml").write_text("columns: {submit_time: t, run_time: d, processors: n}\n")
+        before = file.read_bytes()
+        assert call(*words, file, "-o", tmp_path / "." / name) == 1
+        assert "the output is the input" in capfd.readouterr().err
+        assert file.read_bytes() == before
 
 
 def test_commands_name_what_a_file_of_another_kind_is(tmp_path, monkeypatch, capfd):

@@ -11,7 +11,7 @@ from typer import Argument, Option
 from swflow.cli.app import Application, Group, app
 from swflow.cli.option_values import read_formulas_of, read_units
 from swflow.cli.options import OUTPUT
-from swflow.cli.terminal import check_ending, print_table, say
+from swflow.cli.terminal import check_ending, print_table, require_other_file, say
 from swflow.errors import SwflowError
 
 import_app = Application(
@@ -170,6 +170,7 @@ def _write(imported: Any, source: Path, output: Path) -> None:
     from swflow.phrases import hours
 
     check_ending(output, ".parquet", ".swf", ".swf.gz")
+    require_other_file(output, source)
     imported.write(output)
     (entry,) = imported.history
     rows = [("jobs", "", f"{entry['kept']}", "")]

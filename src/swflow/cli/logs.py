@@ -8,7 +8,7 @@ from typer import Option
 from swflow.cli.app import app, generate_app
 from swflow.cli.option_values import read_formulas_of, read_object
 from swflow.cli.options import OUTPUT, Catalogues, Mirror, Name, Output, Seed, WithoutStatus
-from swflow.cli.terminal import check_ending, save, say, say_doubts, say_removed
+from swflow.cli.terminal import check_ending, require_other_file, save, say, say_doubts, say_removed
 from swflow.errors import SwflowError
 
 
@@ -94,6 +94,7 @@ def clean(
     from swflow.workload.clean import RULES, clean_log, log_name
     from swflow.workload.clean_large import clean_into
 
+    require_other_file(output, log)
     options: dict[str, Any] = {
         "name": name or log_name(output.with_suffix("") if output.suffix == ".parquet" else output),
         "processors": machine_processors,

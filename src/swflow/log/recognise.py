@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -123,10 +124,11 @@ class Recognized:
 
     def command(self, path: str | os.PathLike[str]) -> str:
         """Return the command that reads the file, or what to do instead."""
-        command = KINDS[self.key][1]
-        if self.columns:
-            command = command.replace("MAPPING.yaml", self.columns)
-        return command.replace("FILE", str(path)).replace("OUT", f"{_stem(path)}.parquet")
+        output = f"{_stem(path)}.parquet"
+        if output == Path(path).name:
+            output = f"{_stem(path)}-new.parquet"
+        words = {"FILE": str(path), "OUT": output, "MAPPING.yaml": self.columns or "MAPPING.yaml"}
+        return re.sub(r"\b(?:FILE|OUT|MAPPING\.yaml)\b", lambda word: shlex.quote(words[word[0]]), KINDS[self.key][1])
 
     def describe(self, path: str | os.PathLike[str]) -> str:
         """Return the kind, the reason and the command, for a message."""
