@@ -1,5 +1,6 @@
 """Test the creation of a project outside of a clone: the output of `swflow init`."""
 
+import gzip
 import re
 import tomllib
 from pathlib import Path
@@ -13,7 +14,7 @@ from swflow.errors import SwflowError
 from swflow.log.catalogue import load_catalogue
 from swflow.studies import project
 from swflow.studies.plan import plan_studies
-from swflow.studies.project import init, workflow_folder
+from swflow.studies.project import _flow, init, workflow_folder
 from swflow.values import WEEK
 
 ROOT = Path(__file__).parents[2]
@@ -40,6 +41,29 @@ def test_a_project_with_a_log_compares_with_the_recorded_schedule(tmp_path):
     assert catalogue["site"].path == str(log) and catalogue["site"].processors == 16
     assert "log" in plan_studies(config, catalogue).runs["site"]
     assert config["steps"]["short"]["where"] == "run_time <= 3600"  # the condition does not depend on estimates
+
+
+@pytest.mark.parametrize("name", ["2024", "2024-01-31", "on", "010", "1e3", "null"])
+def test_the_name_of_a_log_stays_a_text(tmp_path, name):
+    (tmp_path / f"{name}.swf.gz").write_bytes(gzip.compress(b"1 0 5 10 4 -1 -1 4 20 -1 1 7 1 1 1 1 -1 -1\n"))
+    init(tmp_path / "demo", log=tmp_path / f"{name}.swf.gz", processors=16)
+    config = yaml.safe_load((tmp_path / "demo/config/config.yaml").read_text())
+    assert config["studies"]["backfilling"]["logs"] == [name]
+    assert name in load_catalogue([tmp_path / "demo" / path for path in config["catalogue"]])
+
+
+def test_the_names_of_partitions_stay_texts(tmp_path):
+    names = ["on", "010", "1_0", "12:30:00", "2024-01-31", "~", "-", 'a "b": c\\d', "{x}, [y]", "é", "a_b"]
+    lines = [f"; Partition: {number} {name}" for number, name in enumerate(names, 1)]
+    lines += [f"{number} 0 5 10 4 -1 -1 4 20 -1 1 7 1 1 1 {number} -1 -1" for number in range(1, len(names) + 1)]
+    (tmp_path / "site.swf").write_text("\n".join(lines) + "\n")
+    for processors, found_in in ((None, "clusters"), (16, "limits")):
+        init(tmp_path / str(processors), log=tmp_path / "site.swf", processors=processors)
+        text = (tmp_path / str(processors) / "config/config.yaml").read_text()
+        found = yaml.safe_load(text)["schedulers"]["site"][found_in]
+        found = [one["partition"] for one in found] if found_in == "clusters" else list(found["partition"])
+        assert found == names
+    assert _flow({"backfill_order": ["sjf", 1e-5, True]}) == "{backfill_order: [sjf, 1.0e-05, true]}"
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 """Projects: create a folder with a config and a Snakefile that use the workflow of swflow."""
 
+import math
 import os
+import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -140,7 +142,7 @@ def init(
         config = config.replace(_NO_QUESTION, _QUESTION).replace("backfilling:", "nodes:")
         config = config.replace("What backfilling buys", "What more nodes and another order change")
     for placeholder, text in {
-        "@LOG@": title,
+        "@LOG@": _flow(title),
         "@SCHEDULERS@": ", ".join(schedulers),
         "@DEFINITIONS@": "\n".join(
             [f"  {one}: {text}{_COMMENTS.get(one, '')}".replace(": \n", ":\n") for one, text in definitions.items()]
@@ -183,16 +185,16 @@ def _site_of(
         imported = import_any(log, Site(processors, partitions=dict(sizes or {})))
         fields, header = imported.fields, imported.header
     elif is_large(log):  # reading the whole log takes minutes
-        return Project((), *described([], pl.DataFrame({"wait_time": []}), processors, resources))
+        return Project(**described([], pl.DataFrame({"wait_time": []}), processors, resources)._asdict())
     else:
-        found, _ = read_log(log, lenient=True)
-        fields, header = found.fields, found.header
+        read, _ = read_log(log, lenient=True)
+        fields, header = read.fields, read.header
     machine, source = machine_of(fields, header, processors, None)
     jobs = prepared(fields)
     partitions = imported.partitions if imported is not None else partitions_of(jobs, header, sizes)
     guess = GUESSED.get(source)
-    parts = described(partitions, jobs, None if guess else machine.processors, resources)
-    return Project((), *parts, guess, queues_of(fields, header), imported)
+    found = described(partitions, jobs, None if guess else machine.processors, resources)
+    return Project(**found._asdict(), guess=guess, queues=queues_of(fields, header), imported=imported)
 
 
 def _site_with(log: Path, path: Path) -> Project:
@@ -265,9 +267,11 @@ def _definitions(site: Project) -> dict[str, str]:
 
 
 def _flow(value: Any) -> str:
-    """Return a value as YAML on one line."""
-    if isinstance(value, str):
-        return value if value.replace("-", "").isalnum() else f'"{value}"'
+    """Return a value as YAML on one line; quote texts of several words, and those that YAML reads as other values."""
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key}: {_flow(one)}" for key, one in value.items()) + "}"
-    return str(value)
+        return "{" + ", ".join(f"{_flow(key)}: {_flow(one)}" for key, one in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_flow, value)) + "]"
+    is_phrase = isinstance(value, str) and not re.fullmatch(r"[\w-]+", value)
+    text: str = yaml.safe_dump(value, default_style='"' if is_phrase else None, allow_unicode=True, width=math.inf)
+    return text.removesuffix("...\n").strip()

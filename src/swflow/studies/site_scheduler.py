@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 import polars as pl
 
@@ -191,26 +192,39 @@ class SiteModel:
         return list(dict.fromkeys(name for part in parts for name in part.get("resources") or {}))
 
 
+class Described(NamedTuple):
+    """
+    A site: its partitions and the options of the scheduler that represents it.
+
+    ``resources`` are the units of each resource, of one of several partitions by ``PARTITION:NAME``, and
+    ``guessed_resources`` the names of those that are guessed.
+    """
+
+    partitions: list[Partition]
+    options: Unchecked
+    resources: Mapping[str, int]
+    guessed_resources: Sequence[str]
+
+
 def described(
     partitions: list[Partition],
     jobs: pl.DataFrame,
     processors: int | None,
     resources: Mapping[str, int] | None,
     own: Mapping[str, int] | None = None,
-) -> tuple[list[Partition], Unchecked, Mapping[str, int], Sequence[str]]:
+) -> Described:
     """
-    Return the partitions with the stated ``resources``, and the options of the scheduler that represents the site.
+    Describe a site by its partitions and the stated ``resources``.
 
-    Also return the units of each resource, of one of several partitions by ``PARTITION:NAME``, and the names of those
-    that are guessed. ``processors`` is the stated size of the machine; ``own`` are its units if partitions share it.
+    ``processors`` is the stated size of the machine; ``own`` are its units if partitions share it.
     """
     if len(partitions) < 2 or share_nodes(partitions, processors):
         units, guessed = pool_of(jobs, {**(own or {}), **(resources or {})})
-        return partitions, site_options(partitions, processors, units), units, guessed
+        return Described(partitions, site_options(partitions, processors, units), units, guessed)
     partitions = with_resources(partitions, resources)
     units = {f"{one.name}:{name}": count for one in partitions for name, count in one.resources.items()}
     guessed = tuple(f"{one.name}:{name}" for one in partitions for name in one.guessed_resources)
-    return partitions, site_options(partitions, processors), units, guessed
+    return Described(partitions, site_options(partitions, processors), units, guessed)
 
 
 def is_pool(options: Unchecked) -> bool:
