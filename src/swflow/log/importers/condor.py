@@ -122,19 +122,7 @@ def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
     for name in ("submit", "start", "end"):
         found, _ = moments(table[name], site.time_zone)
         table = table.with_columns(found.alias(name))
-    numbers = (
-        "suspended",
-        "cpus",
-        "asked_cpus",
-        "hosts",
-        "gpus",
-        "memory",
-        "resident",
-        "user_time",
-        "system_time",
-        "limit",
-    )
-    for name in numbers:
+    for name in _NUMBERS:
         value = filled(pl.col(name)).cast(pl.Float64, strict=False)
         table = table.with_columns(pl.when((value >= 0) & ~is_no_value(value)).then(value).alias(name))
         tally.unreadable(texts, name.replace("_", " "), pl.col(name), table[name])
