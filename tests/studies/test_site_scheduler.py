@@ -7,7 +7,7 @@ from swflow.errors import SwflowError
 from swflow.jobs.header import Header
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
-from swflow.log.site import Partition, partitions_of
+from swflow.log.site import Partition, partitions_of, with_resources
 from swflow.studies.site_scheduler import SiteModel
 
 OPTIONS = {
@@ -83,3 +83,14 @@ def test_a_stated_size_below_the_recorded_use_is_a_doubt():
         "simulated waits are too long; correct --partition cpu=N."
     ]
     assert partitions_of(jobs, Header({"Partition": ["1 cpu"]}), {"cpu": 12})[0].doubts == []
+
+
+def test_the_number_of_a_partition_is_not_the_name_of_another():
+    jobs = pl.DataFrame(
+        {"submit_time": [0.0] * 3, "wait_time": [0.0] * 3, "run_time": [9.0] * 3, "processors": [4] * 3,
+         "requested_time": [9.0] * 3, "partition_id": [1, 2, 3], "gpus": [1, 1, 1]}
+    )  # fmt: skip
+    found = partitions_of(jobs, Header({"Partition": ["1 2", "2 1", "3 x"]}), {"1": 64, "3": 32})
+    assert {one.name: one.processors for one in found} == {"2": 4, "1": 64, "x": 32}
+    found = with_resources(found, {"1:gpus": 8, "3:gpus": 5})
+    assert {one.name: one.resources["gpus"] for one in found} == {"2": 1, "1": 8, "x": 5}

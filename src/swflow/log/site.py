@@ -154,11 +154,13 @@ def with_resources(partitions: list[Partition], stated: Mapping[str, int] | None
     Return the partitions with the resources that the user states.
 
     ``stated`` maps ``NAME``, or ``PARTITION:NAME`` if the jobs of several partitions demand it, to the units of a
-    resource.
+    resource. ``PARTITION`` is a number if no partition has this name.
     """
     for text, units in (stated or {}).items():
         name, _, resource = text.rpartition(":")
-        users = [one for one in partitions if resource in one.resources and name in ("", one.name, str(one.number))]
+        by_name = [one for one in partitions if name in ("", one.name)]
+        called = by_name or [one for one in partitions if name == str(one.number)]
+        users = [one for one in called if resource in one.resources]
         if len(users) != 1:
             found = ", ".join(f"{one.name}:{resource}={one.resources[resource]}" for one in users)
             problem = f"{len(users)} partitions use {resource}; state each: {found}" if users else "no job demands it"
@@ -212,7 +214,7 @@ def stated_sizes(header: Mapping[str, list[str]]) -> dict[int, tuple[int, bool]]
 
 def _numbered(sizes: Mapping[str, int], names: Mapping[int, str]) -> dict[int, tuple[int, bool]]:
     """Return the sizes that the user states, by partition number."""
-    numbers = {name: number for number, name in names.items()} | {str(number): number for number in names}
+    numbers = {str(number): number for number in names} | {name: number for number, name in names.items()}
     for name, processors in sizes.items():
         if name not in numbers:
             raise SwflowError(f"--partition: the log has no partition {name!r}{suggest(name, names.values())}")
