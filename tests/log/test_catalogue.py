@@ -111,6 +111,13 @@ def test_the_mirror_is_tried_before_the_archive(server: Server, tmp_path: Path, 
     assert gzip.decompress(output.read_bytes()) == TEXT
 
 
+def test_comments_of_both_kinds_are_no_jobs(tmp_path: Path):
+    file = tmp_path / "a.swf"
+    file.write_text("# written elsewhere\n ; MaxProcs: 8\n\n1 0 5 10 4 -1 -1 4 20 -1 1 7 1 1 1 1 -1 -1\n  # end\n")
+    log = Log(name="TINY", path=str(file), jobs=1)
+    assert fetch(log, tmp_path / "a.swf.gz").jobs == read_swf(file).fields.height == 1
+
+
 @pytest.mark.parametrize("kind", ["failures", "truncated"])
 def test_temporary_failures_are_retried(server: Server, tmp_path: Path, kind: str):
     server.files["/T-1.swf.gz"] = PACKED

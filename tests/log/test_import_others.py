@@ -149,6 +149,7 @@ def test_the_grid_workloads_format(file):
     assert log.history[0]["notes"] == {"jobs of 2 sites taken as one machine (choose one: --site)": 2}
     one = import_gwf(file(GWF), Site(), of_site="S2")
     assert one.fields.height == 1
+    assert import_gwf(file(GWF.replace("S2", "-1")), Site()).history[0]["notes"] == {}  # -1 is no site
 
 
 # --- tables -----------------------------------------------------------------------------------------------

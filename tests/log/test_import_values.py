@@ -821,8 +821,9 @@ def test_fields_between_tabs_may_be_empty(tmp_path):
 
 
 def test_lines_of_the_grid_workloads_format_are_counted(tmp_path):
-    rows = ["1 1 0 5 1 -1 -1 1 -1 -1 1", "1 2 3", "2 x 0 5 1 -1 -1 1 -1 -1 1 u g e q p o S1", "3 1 0 nan 1 1 1 1 1 1 1"]
-    rows += ["4 1 0 5 inf 1 1 1 1 1 1", "5 2 0 5 1 1 1 1 1 1 1 u g e q p o S2", "6 3 0 5 1 1 1 1 1 1 1 u g e q p o S2"]
+    rows = ["1 1 0 5 1 -1 -1 1 -1 -1 1 u g e q p o S1", "1 2 3", "2 x 0 5 1 -1 -1 1 -1 -1 1 u g e q p o S1"]
+    rows += ["3 1 0 nan 1 1 1 1 1 1 1", "4 1 0 5 inf 1 1 1 1 1 1"]
+    rows += ["5 2 0 5 1 1 1 1 1 1 1 u g e q p o S2", "6 3 0 5 1 1 1 1 1 1 1 u g e q p o S2"]
     (tmp_path / "log.gwf").write_text("\n".join(rows) + "\n")
     log = import_gwf(str(tmp_path / "log.gwf"), Site())
     assert log.fields["submit_time"].to_list() == [0, 1, 2]

@@ -326,5 +326,5 @@ def _require_log(log: Log, text: bytes, where: str, advice: str) -> None:
 def _job_lines(text: bytes) -> tuple[bytes, int]:
     """Return the first job line and the number of job lines, which are neither blank nor a comment."""
     lines = text.removeprefix(BOM).splitlines()
-    jobs = [line for line in lines if line[:1].isdigit() or (line.strip() and not line.lstrip().startswith(b";"))]
+    jobs = [line for line in lines if line[:1].isdigit() or line.lstrip()[:1] not in (b"", b";", b"#")]
     return (jobs[0].strip() if jobs else b""), len(jobs)

@@ -17,6 +17,9 @@ FIELDS = (
 
 _NUMBERS = FIELDS[1:11]
 
+#: The texts of unknown names.
+_UNKNOWN = ["-1", ""]
+
 #: Larger numbers are not taken for numbers: they may not fit into whole ones.
 _MOST = 2.0**53
 
@@ -55,7 +58,7 @@ def import_gwf(path: str, site: Site, *, of_site: str | None = None) -> Imported
         if of_site not in ran:
             raise SwflowError(f"{path}: no job ran at site {of_site!r}; there are {', '.join(sorted(ran)[:20])}")
         table = tally.drop(table, "ran at another site", pl.col("LastRunSiteID") != of_site)
-    sites = table["LastRunSiteID"].n_unique()
+    sites = table["LastRunSiteID"].filter(~table["LastRunSiteID"].is_in(_UNKNOWN)).n_unique()
     if sites > 1:
         tally.add(f"jobs of {sites} sites taken as one machine (choose one: --site)", table.height, 1)
 
@@ -63,7 +66,7 @@ def import_gwf(path: str, site: Site, *, of_site: str | None = None) -> Imported
         return pl.when(pl.col(name).is_between(0, _MOST)).then(name)
 
     def named(*names: str) -> pl.Expr:
-        return pl.coalesce(pl.when(~pl.col(name).is_in(["-1", ""])).then(pl.col(name)) for name in names)
+        return pl.coalesce(pl.when(~pl.col(name).is_in(_UNKNOWN)).then(pl.col(name)) for name in names)
 
     records = table.select(
         "line",
