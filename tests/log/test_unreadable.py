@@ -129,3 +129,8 @@ def test_lines_before_the_jobs_of_yaml_take_linear_time(line: str):
 @pytest.mark.parametrize("what", [" ", "+", "a", "n/"])
 def test_long_lines_of_pbs_take_linear_time(tmp_path: Path, what: str):
     assert pbs(tmp_path, {"exec_host": what * 1_000_000}).fields.height == 2
+
+
+@pytest.mark.parametrize("value", ["undefined", "NULL", "nan", "not set", "?", " -1 ", "0", "'None'"])
+def test_placeholders_are_unknown_and_not_unreadable(tmp_path: Path, value: str):
+    assert unreadable(pbs(tmp_path, {"Resource_List.walltime": value}, {})) == 0

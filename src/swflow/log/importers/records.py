@@ -18,6 +18,7 @@ from swflow.files.reading import expanded
 from swflow.jobs.header import NAME_KEYS, Header
 from swflow.jobs.table import IMPORTED_COLUMNS, SWF_FIELDS, Entry, conformed
 from swflow.log.imported import write_log
+from swflow.log.importers.notation import filled
 from swflow.log.site import Partition, busiest, partitions_of, with_sizes
 from swflow.log.swf import GUESSED_MACHINE, write_swf
 from swflow.values import LATEST, LONGEST_TIME, MOST_MILLISECONDS, MOST_PROCESSORS, as_moment
@@ -69,10 +70,6 @@ EARLIEST = 315532800
 DEFAULT_KEY = Path("~/.config/swflow/anonymize.key")
 
 
-#: Texts that stand for an unknown value.
-NOTHING = ["", "-1", "0", "Unknown", "None", "N/A", "INVALID", "(null)"]
-
-
 @dataclass
 class Tally:
     """Counts of an importer: records left out, and notes on others, by reason: (records, line of the first)."""
@@ -98,12 +95,11 @@ class Tally:
         return chosen
 
     def unreadable(self, records: pl.DataFrame, what: str, text: pl.Expr, values: pl.Series) -> None:
-        """Note the records whose text is no placeholder, but whose value is null."""
+        """Note the records whose text is neither a placeholder nor 0 or -1, but whose value is null."""
         if not values.null_count():
             return
         unknown = records.filter(values.is_null())
-        is_text = text.is_not_null() & ~text.str.strip_chars().is_in(NOTHING)
-        self.note(unknown, f"unreadable {what} (left out)", is_text)
+        self.note(unknown, f"unreadable {what} (left out)", ~filled(text).is_in(["-1", "0"]))
 
     def add(self, reason: str, count: int, line: int, *, removed: bool = False) -> None:
         """Count records that are not in a table."""

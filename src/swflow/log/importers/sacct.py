@@ -11,6 +11,7 @@ from swflow.log.importers import slurm
 from swflow.log.importers.cells import is_separator, one_byte, read_cells
 from swflow.log.importers.jobcomp import read_jobcomp
 from swflow.log.importers.lines import Check, Layout, matches, padded, read_records, read_text
+from swflow.log.importers.notation import PLACEHOLDERS
 from swflow.log.importers.records import ImportedLog, Site, Tally, make_log
 from swflow.log.importers.slurm_jobs import records_of
 from swflow.log.importers.slurm_json import read_json
@@ -32,7 +33,7 @@ _FREE = (
 
 _DURATION = r"(\d+-)?\d+(:\d+)*(\.\d+)?"
 _MOMENT = r"\d{4}[-/]\d\d?[-/]\d\d?([T ]+\d\d?:\d\d(:\d\d([.,]\d+)?)?)?\s*(Z|UTC|[+-]\d\d:?(\d\d)?)?|\d+(\.\d+)?"
-_NOTHING = r"||Unknown|None|N/A|INVALID|NaT|NaN|nan|null|NULL|\(null\)|-"
+_NOTHING = f"|(?i:{'|'.join(map(re.escape, PLACEHOLDERS))})"
 _CHECKS: dict[str, Check] = {
     "jobid": padded(rf"{JOB_ID}({STEP})?"),
     "jobidraw": padded(r"\d+(\.\w+)?"),
