@@ -339,8 +339,8 @@ CELLS: dict[tuple[str, str], tuple[str, list[dict[str, object]]] | str] = {
         [USUAL, USUAL],
     ),
     ("reruns", "pbs"): (pbs() + pbs(start=SENT + 4800, end=SENT + 8400), [USUAL, USUAL]),
-    ("reruns", "lsf"): (lsf() + lsf(submit=SENT + 4200, start=SENT + 4800, end=SENT + 8400), [USUAL, USUAL]),
-    ("reruns", "sge"): (sge() + sge(submit=SENT + 4200, start=SENT + 4800, end=SENT + 8400), [USUAL, USUAL]),
+    ("reruns", "lsf"): (lsf() + lsf(start=SENT + 4800, end=SENT + 8400), [USUAL, USUAL]),
+    ("reruns", "sge"): (sge(failed=25) + sge(start=SENT + 4800, end=SENT + 8400), [USUAL | {"status": 0}, USUAL]),
     ("reruns", "condor"): (condor(JobStartDate=SENT + 60, NumJobStarts=2), [USUAL]),
     ("reruns", "batsim"): UNKNOWN_RUNS,
     ("reruns", "philly"): (

@@ -5,13 +5,13 @@ import json
 import pytest
 import yaml
 
-from helpers.records import NEVER, USUAL, csv, jobcomp, lsf, one, pbs, read, sacct, sge, slurm_json, text
+from helpers.records import NEVER, SENT, USUAL, condor, csv, jobcomp, lsf, one, pbs, read, sacct, sge, slurm_json, text
 from swflow.errors import SwflowError
 from swflow.log.recognise import recognize
 
 #: The kind that a file is recognized as, by importer.
 KINDS = {"sacct": "sacct", "json": "sacct-json", "yaml": "sacct-yaml", "jobcomp": "jobcomp", "pbs": "pbs", "sge": "sge",
-         "csv": "csv", "lsf": "lsf"}  # fmt: skip
+         "csv": "csv", "lsf": "lsf", "condor": "condor"}  # fmt: skip
 
 JOBS = [one(), one(job_id=2)]
 HEADED = "JobID|State|Submit|Start|End|NCPUS|NNodes"
@@ -176,6 +176,21 @@ FILES: dict[tuple[str, str], tuple[str, list[dict[str, object]]]] = {
                 ('2 "n1" 1 2 3 4 5 "n2" 1 2 3 4 5', 7200, ""), ("0", -1, "")), 1)
         ),
         [USUAL | {"gpus": 4}, USUAL, USUAL, USUAL | {"requested_time": None}],
+    ),
+    ("condor", "attributes without a value"): (
+        condor(JobCurrentStartDate="undefined", JobStartDate=SENT + 600, ExitCode="UNDEFINED", Owner="error"),
+        [USUAL | {"status": 1, "user_id": None}],
+    ),
+    ("condor", "one id of two schedds"): (
+        condor(GlobalJobId='"a#1.0#1"') + condor(GlobalJobId='"b#1.0#1"'),
+        [USUAL | {"site_job_id": "a#1.0"}, USUAL | {"site_job_id": "b#1.0"}],
+    ),
+    ("condor", "jobs that are removed long after their last run"): (
+        "".join(
+            condor(ClusterId=job, JobStatus=3, CompletionDate=0, EnteredCurrentStatus=SENT + 90_000, **about)
+            for job, about in enumerate(({"RemoteWallClockTime": "3600.0"}, {"LastVacateTime": SENT + 4200}, {}))
+        ),
+        [USUAL | {"status": 5}] * 2 + [USUAL | {"status": 5, "run_time": 89_400}],
     ),
     ("sge", "powers of 1,000 and 1,024"): (
         sge(category="-l h_vmem=1024m") + sge(job=2, category="-l h_vmem=1024M"),

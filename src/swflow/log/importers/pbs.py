@@ -10,7 +10,7 @@ from swflow.errors import SwflowError
 from swflow.log.importers import pbs_widths
 from swflow.log.importers.lines import read_text, values_of
 from swflow.log.importers.notation import local_moments, moments, times
-from swflow.log.importers.records import DEPENDENCIES, GPUS, OVERLAPPING, ImportedLog, Site, Tally, make_log
+from swflow.log.importers.records import DEPENDENCIES, GPUS, OVERLAPPING, RERUN, ImportedLog, Site, Tally, make_log
 from swflow.log.importers.slurm import kilobytes, seconds
 
 #: Meaning of the letters of records; only E is an ended job.
@@ -199,7 +199,7 @@ def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
     before = pl.col("end").shift(1).over("site_job_id", "server", order_by="start")
     # Servers that are installed anew, or that run out of numbers, give a number to another job.
     again = before.is_between("submit", "start").fill_null(False)
-    tally.note(table, "further runs of jobs that were rerun", again)
+    tally.note(table, RERUN, again)
     tally.note(table, OVERLAPPING, before > pl.col("start"))
     tally.note(table, "tasks of arrays", pl.col("site_job_id").str.contains(r"\[|-"))
     tally.note(table, GPUS, pl.col("gpus") > 0)

@@ -60,7 +60,8 @@ NOT_ELIGIBLE = "jobs without the time at which they became eligible (their waits
 DEPENDENCIES = "jobs that depend on others"
 NOT_MODELLED = "dependencies that are not modelled (after, singleton, alternatives with ?; left out)"
 
-#: The note on records of one job that cannot be reruns.
+#: Notes on several records of one job.
+RERUN = "further runs of jobs that were rerun"
 OVERLAPPING = "records of one job that overlap in time (not reruns)"
 
 #: The earliest start of a log, Unix seconds (1980); earlier submit times are not Unix times.
