@@ -9,7 +9,7 @@ from helpers.cli import call
 from swflow.errors import SwflowError
 from swflow.jobs.machine import Machine
 from swflow.log.imported import read_log
-from swflow.log.importers.records import LATER_ELIGIBLE, NOT_ELIGIBLE, Site
+from swflow.log.importers.records import LATER_ELIGIBLE, NOT_ELIGIBLE, NOT_MODELLED, Site
 from swflow.log.importers.sacct import import_sacct
 from swflow.log.queues import queues_of
 from swflow.log.site import partitions_of
@@ -636,7 +636,7 @@ def test_arrays_and_dependencies_are_read_from_the_submit_line(read):
     notes = counted(log)[1]
     assert notes["jobs that depend on others"] == 3
     assert notes["dependencies on jobs that are not in the log (left out)"] == 1
-    assert notes["dependencies that are not modelled (after, singleton, alternatives with ?; left out)"] == 1
+    assert notes[NOT_MODELLED] == 1
 
 
 def test_arrays_without_a_limit_have_no_column(read):

@@ -12,7 +12,7 @@ import pytest
 from swflow.errors import SwflowError
 from swflow.log.importers.gwf import import_gwf
 from swflow.log.importers.pbs import import_pbs
-from swflow.log.importers.records import ImportedLog, Site
+from swflow.log.importers.records import NOT_MODELLED, ImportedLog, Site
 from swflow.log.importers.sacct import import_sacct
 from swflow.log.importers.table import import_table
 
@@ -612,10 +612,7 @@ def test_dependencies_that_are_not_modelled_are_counted(tmp_path):
     log = import_sacct(str(tmp_path / "sacct.txt"), Site())
     assert log.fields["depends_on"].to_list() == [None, None, [1], [1]]
     assert log.tally.notes["jobs that depend on others"] == (2, 4)
-    assert log.tally.notes["dependencies that are not modelled (after, singleton, alternatives with ?; left out)"] == (
-        2,
-        3,
-    )
+    assert log.tally.notes[NOT_MODELLED] == (2, 3)
 
 
 def test_runs_of_a_requeued_job(tmp_path):

@@ -177,6 +177,18 @@ FILES: dict[tuple[str, str], tuple[str, list[dict[str, object]]]] = {
         ),
         [USUAL | {"gpus": 4}, USUAL, USUAL, USUAL | {"requested_time": None}],
     ),
+    ("pbs", "dependencies on arrays, on starts, and on a number that is used again"): (
+        pbs("1[1].f") + pbs("1[2].f") + pbs("2-1.f") + pbs("3.f", depend="afterokarray:1[].f,after:2.f")
+        + pbs("4.f", depend="afterany:2[].f:5.f") + pbs("5.f", ctime=SENT - 5)
+        + pbs("5.f", ctime=SENT + 9000, start=SENT + 9001, end=SENT + 9002),
+        [{"depends_on": jobs} for jobs in (None, None, None, None, [2, 3], [1, 4], None)],
+    ),
+    ("lsf", "dependencies on the ends of jobs and of all elements of an array"): (
+        lsf(job=7, index=1) + lsf(job=7, index=2) + lsf(job=8)
+        + "".join(lsf(job=job).replace('"" "" "" "front"', f'"" "{text}" "" "front"') for job, text in
+                  ((9, "done(7) && ended(8)"), (10, "exit(7[2], > 1)"), (11, "8 && started(7)"), (12, "8 || done(7)"))),
+        [{"depends_on": jobs} for jobs in (None, None, None, [1, 2, 3], [2], [3], None)],
+    ),
     ("condor", "attributes without a value"): (
         condor(JobCurrentStartDate="undefined", JobStartDate=SENT + 600, ExitCode="UNDEFINED", Owner="error"),
         [USUAL | {"status": 1, "user_id": None}],

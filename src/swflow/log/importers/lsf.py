@@ -10,7 +10,7 @@ from swflow.jobs.table import conformed
 from swflow.log.importers.ended import NEEDED, with_run_times
 from swflow.log.importers.lines import read_text
 from swflow.log.importers.notation import moments
-from swflow.log.importers.records import RECORD_COLUMNS, ImportedLog, Site, Tally, make_log
+from swflow.log.importers.records import DEPENDENCIES, NOT_MODELLED, RECORD_COLUMNS, ImportedLog, Site, Tally, make_log
 
 #: The fields before the lists of hosts (IBM Spectrum LSF, configuration reference, lsb.acct).
 _FIRST = (
@@ -59,11 +59,17 @@ def import_lsf(path: str, site: Site) -> ImportedLog:
             rows.append({"line": number, **row})
     if not rows:
         raise SwflowError(f"{path}: no valid JOB_FINISH record; expected the file lsb.acct of LSF")
+    arrays = {row["array"] for row in rows}
+    for row in rows:
+        ids, others = _predecessors(str(row.pop("condition")))
+        row["depends_on"] = [f"{one}_*" if one in arrays else one for one in ids] or None
+        tally.add(NOT_MODELLED, others, int(str(row["line"])))
     table = pl.DataFrame(rows, {name: RECORD_COLUMNS.get(name, pl.String()) for name in rows[0]} | {"line": pl.Int64()})
     for name in ("submit", "eligible", "start", "end"):
         found, _ = moments(table[f"{name}_text"], site.time_zone)
         table = table.with_columns(found.alias(name))
     processors = pl.coalesce("allocated_processors", "requested_processors")
+    tally.note(table, DEPENDENCIES, pl.col("depends_on").is_not_null())
     records = with_run_times(conformed(table, {**RECORD_COLUMNS, **NEEDED}), tally)
     records = records.with_columns(
         average_cpu_time=pl.col("average_cpu_time") / processors, used_memory=pl.col("used_memory") / processors
@@ -114,6 +120,7 @@ def _row(fields: Sequence[str]) -> dict[str, object] | None:
         "site_job_id": f"{first['job']}[{index}]" if is_element else first["job"],
         "array": first["job"] if is_element else None,
         "submit_text": first["submit"],
+        "condition": first["depends"],
         "eligible_text": first["begin"] if first["begin"] > "0" else first["submit"],
         "start_text": first["start"],
         "end_text": first["end"],
@@ -130,6 +137,25 @@ def _row(fields: Sequence[str]) -> dict[str, object] | None:
         "queue": first["queue"],
         "executable": name,
     }
+
+
+_AT_END = re.compile(
+    r"\s*(?:(?:done|ended|exit|post_done|post_err)\(\s*([0-9]+(?:\[[0-9]+\])?)\s*(?:,[^()]*)?\)|([0-9]+))\s*"
+)
+
+
+def _predecessors(condition: str) -> tuple[list[str], bool]:
+    """
+    Return the jobs whose ends a condition names by their ids, and whether it has other parts.
+
+    Examples
+    --------
+    >>> _predecessors("done(12) && ended(13[2])"), _predecessors('13 && done("a*")'), _predecessors("")
+    ((['12', '13[2]'], False), (['13'], True), ([], False))
+    """
+    parts = condition.split("&&") if condition.strip() else []
+    found = [match[1] or match[2] for part in parts if (match := _AT_END.fullmatch(part))]
+    return found, len(found) < len(parts)
 
 
 def _last(fields: Sequence[str]) -> dict[str, str]:

@@ -10,7 +10,17 @@ from swflow.errors import SwflowError
 from swflow.log.importers import pbs_widths
 from swflow.log.importers.lines import read_text, values_of
 from swflow.log.importers.notation import local_moments, moments, times
-from swflow.log.importers.records import DEPENDENCIES, GPUS, OVERLAPPING, RERUN, ImportedLog, Site, Tally, make_log
+from swflow.log.importers.records import (
+    DEPENDENCIES,
+    GPUS,
+    NOT_MODELLED,
+    OVERLAPPING,
+    RERUN,
+    ImportedLog,
+    Site,
+    Tally,
+    make_log,
+)
 from swflow.log.importers.slurm import kilobytes, seconds
 
 #: Meaning of the letters of records; only E is an ended job.
@@ -164,6 +174,8 @@ def _never_started(table: pl.DataFrame, tally: Tally) -> pl.DataFrame:
     return tally.drop(table, "ended before it started", pl.col("end") < pl.col("start"))
 
 
+#: Dependencies on the ends of jobs, or of all tasks of an array, and their ids.
+_AT_END = r"after(?:ok|any|notok)(?:array)?(:[\w.@:\[\]-]+)"
 _PREDECESSOR = re.compile(r":([0-9]+)(\[[0-9]*\])?(\.[\w.-]+)?")
 
 
@@ -172,7 +184,7 @@ def _predecessors(table: pl.DataFrame) -> pl.Series:
 
     def found(depend: str | None, own: str) -> list[str]:
         names = []
-        for ids in re.findall(r"after(?:ok|any|notok)(:[\w.@:\[\]-]+)", depend or ""):
+        for ids in re.findall(_AT_END, depend or ""):
             for number, task, server in _PREDECESSOR.findall(ids):
                 name = (server or own) if own else ""
                 names.append(f"{number}{name}_*" if task == "[]" else f"{number}{task}{name}")
@@ -203,7 +215,10 @@ def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
     tally.note(table, OVERLAPPING, before > pl.col("start"))
     tally.note(table, "tasks of arrays", pl.col("site_job_id").str.contains(r"\[|-"))
     tally.note(table, GPUS, pl.col("gpus") > 0)
-    tally.note(table, DEPENDENCIES, pl.col("depend").str.contains(r"after(ok|any|notok):"))
+    tally.note(table, DEPENDENCIES, pl.col("depend").str.contains(_AT_END))
+    # A job with before… is named by the dependency of another one.
+    others = pl.col("depend").str.replace_all(_AT_END, "").str.contains(r"(^|,)\s*(after|on|sync|runone)")
+    tally.note(table, NOT_MODELLED, others)
     amounts = {name: _seconds(name) for name in ("walltime", "limit", "cput")}
     amounts |= {name: kilobytes(pl.col(name), unit="") for name in ("mem", "asked_mem", "process_mem")}
     texts, table = table, table.with_columns(**amounts)
@@ -222,7 +237,7 @@ def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
         requested_memory=pl.coalesce(pl.col("asked_mem") / processors, "process_mem"),
         memory=(pl.coalesce("asked_mem", pl.col("process_mem") * processors) / 1024).ceil(),
         site_job_id=pl.concat_str("site_job_id", "server"),
-        array=pl.col("site_job_id").str.extract(r"^(\d+)\[\d+\]$", 1) + pl.col("server"),
+        array=pl.col("site_job_id").str.extract(r"^(\d+)(?:\[\d+\]|-\d+)$", 1) + pl.col("server"),
         submit=pl.when(again).then(before).otherwise("submit"),
         depends_on=pl.when(~again).then(_predecessors(table)),
         status=pl.when(exit_status == 0)

@@ -58,7 +58,7 @@ NOT_ELIGIBLE = "jobs without the time at which they became eligible (their waits
 
 #: Notes on dependencies.
 DEPENDENCIES = "jobs that depend on others"
-NOT_MODELLED = "dependencies that are not modelled (after, singleton, alternatives with ?; left out)"
+NOT_MODELLED = "dependencies that are not modelled (on starts of jobs, names or alternatives; left out)"
 
 #: Notes on several records of one job.
 RERUN = "further runs of jobs that were rerun"
@@ -297,29 +297,30 @@ def _predecessors(records: pl.DataFrame, tally: Tally) -> pl.Series:
     """
     Return the job ids of each record's predecessors, by the site's ids; a rerun job counts by its last run.
 
-    Predecessors that are not among the records had ended before the log begins, or are unknown: they are left out.
+    Predecessors that are not among the records had ended before the log begins, or are unknown: they are left out. A
+    site can use an id again for a later job, which is no predecessor of a job that started before its submission.
     """
     if records["depends_on"].null_count() == records.height:
         return pl.Series([None] * records.height, dtype=pl.List(pl.Int64()))
-    jobs = records.select("site_job_id", "array", job_id=pl.int_range(1, pl.len() + 1))
-    tasks = jobs.drop_nulls(["site_job_id", "array"]).select(
-        wanted=pl.col("array") + "_*", job_id=pl.col("job_id").max().over("site_job_id")
-    )
-    known = pl.concat([jobs.group_by(wanted="site_job_id").agg(pl.col("job_id").max()), tasks]).unique()
+    jobs = records.select("site_job_id", "array", "submit", job_id=pl.int_range(1, pl.len() + 1))
+    jobs = jobs.drop_nulls("site_job_id")
+    tasks = jobs.drop_nulls("array").with_columns(wanted=pl.col("array") + "_*")
     wanted = (
-        records.select("line", job=pl.int_range(1, pl.len() + 1), wanted="depends_on")
+        records.select("line", "start", job=pl.int_range(1, pl.len() + 1), wanted="depends_on")
         .filter(pl.col("wanted").list.len() > 0)
         .explode("wanted")
-        .join(known, on="wanted", how="left")
     )
-    tally.note(wanted, "dependencies on jobs that are not in the log (left out)", pl.col("job_id").is_null())
     found = (
-        wanted.filter(pl.col("job_id").is_not_null() & (pl.col("job_id") != pl.col("job")))
-        .group_by("job")
-        .agg(pl.col("job_id").unique().sort())
+        wanted.join(pl.concat([jobs.with_columns(wanted="site_job_id"), tasks]), on="wanted")
+        .filter((pl.col("submit") > pl.col("start")).fill_null(False).not_() & (pl.col("job_id") != pl.col("job")))
+        .group_by("job", "wanted", "site_job_id")
+        .agg(pl.col("job_id").max())
     )
-    jobs = jobs.select(job="job_id").join(found, on="job", how="left", maintain_order="left")
-    return jobs["job_id"].alias("depends_on")
+    lost = wanted.join(found, on=["job", "wanted"], how="anti")
+    tally.note(lost, "dependencies on jobs that are not in the log (left out)", pl.lit(True))
+    found = found.group_by("job").agg(depends_on=pl.col("job_id").unique().sort())
+    table = pl.DataFrame({"job": pl.int_range(1, records.height + 1, eager=True)})
+    return table.join(found, on="job", how="left", maintain_order="left")["depends_on"]
 
 
 def _eligible_after(records: pl.DataFrame, tally: Tally) -> pl.Series:
