@@ -149,6 +149,9 @@ def test_the_grid_workloads_format(file):
     assert log.history[0]["notes"] == {"jobs of 2 sites taken as one machine (choose one: --site)": 2}
     one = import_gwf(file(GWF), Site(), of_site="S2")
     assert one.fields.height == 1
+    repeated = import_gwf(file(GWF + GWF.replace("U8", "None")), Site())
+    assert repeated.history[0]["removed"]["the same record again"] == 1
+    assert repeated.fields["user_id"].to_list() == [1, 2, None]
     assert import_gwf(file(GWF.replace("S2", "-1")), Site()).history[0]["notes"] == {}  # -1 is no site
 
 
@@ -201,6 +204,12 @@ def test_a_job_that_never_started_does_not_run_since_1970(file):
     log = import_table(file(table), Site(), "mit-supercloud")
     assert log.fields.select("wait_time", "run_time", "status").rows() == [(100, 3600, 1), (3700, 0, 5)]
     assert log.history[0]["notes"] == {"never started (kept, with a run time of 0)": 1}
+
+
+def test_repeated_rows_of_a_table_are_noted(file):
+    log = import_table(file(TABLE + TABLE.partition("\n")[2], "jobs.csv"), Site(), file(MAPPING, "mapping.yaml"))
+    assert log.fields.height == 4
+    assert log.tally.notes["the id, times and sizes of an earlier job (kept)"] == (3, 5)
 
 
 def test_a_parquet_table_and_other_units(tmp_path, file):

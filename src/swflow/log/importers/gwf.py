@@ -5,6 +5,7 @@ import polars as pl
 from swflow.columns import numbers, rounded_up
 from swflow.errors import SwflowError
 from swflow.log.importers.lines import read_text
+from swflow.log.importers.notation import filled
 from swflow.log.importers.records import ImportedLog, Site, Tally, make_log
 
 #: The fields in order (Iosup et al., "The Grid Workloads Archive", Future Generation Computer Systems 24(7), 2008).
@@ -16,9 +17,6 @@ FIELDS = (
 )  # fmt: skip
 
 _NUMBERS = FIELDS[1:11]
-
-#: The texts of unknown names.
-_UNKNOWN = ["-1", ""]
 
 #: Larger numbers are not taken for numbers: they may not fit into whole ones.
 _MOST = 2.0**53
@@ -46,6 +44,7 @@ def import_gwf(path: str, site: Site, *, of_site: str | None = None) -> Imported
     if not rows:
         raise SwflowError(f"{path}: no line in the Grid Workloads Format; expected {len(FIELDS)} fields, JobID first")
     table = pl.DataFrame(rows, {"line": pl.Int64, **dict.fromkeys(FIELDS, pl.String)}, orient="row")
+    table = tally.drop_repeated(table, *FIELDS)
     for name in _NUMBERS:
         values = table.select(numbers(pl.col(name), _MOST)).to_series()
         if name not in ("SubmitTime", "RunTime", "NProcs"):
@@ -58,15 +57,12 @@ def import_gwf(path: str, site: Site, *, of_site: str | None = None) -> Imported
         if of_site not in ran:
             raise SwflowError(f"{path}: no job ran at site {of_site!r}; there are {', '.join(sorted(ran)[:20])}")
         table = tally.drop(table, "ran at another site", pl.col("LastRunSiteID") != of_site)
-    sites = table["LastRunSiteID"].filter(~table["LastRunSiteID"].is_in(_UNKNOWN)).n_unique()
+    sites = table.select(_named("LastRunSiteID")).to_series().drop_nulls().n_unique()
     if sites > 1:
         tally.add(f"jobs of {sites} sites taken as one machine (choose one: --site)", table.height, 1)
 
     def known(name: str) -> pl.Expr:
         return pl.when(pl.col(name).is_between(0, _MOST)).then(name)
-
-    def named(*names: str) -> pl.Expr:
-        return pl.coalesce(pl.when(~pl.col(name).is_in(_UNKNOWN)).then(pl.col(name)) for name in names)
 
     records = table.select(
         "line",
@@ -81,10 +77,15 @@ def import_gwf(path: str, site: Site, *, of_site: str | None = None) -> Imported
         requested_time=known("ReqTime"),
         requested_memory=known("ReqMemory"),
         status=rounded_up(known("Status")),
-        user=named("UserID"),
-        group=named("GroupID", "VOID"),
-        queue=named("QueueID"),
-        partition=named("PartitionID", "LastRunSiteID"),
-        executable=named("ExecutableID"),
+        user=_named("UserID"),
+        group=_named("GroupID", "VOID"),
+        queue=_named("QueueID"),
+        partition=_named("PartitionID", "LastRunSiteID"),
+        executable=_named("ExecutableID"),
     )
     return make_log(records, tally, site, source=path, form="gwf")
+
+
+def _named(*names: str) -> pl.Expr:
+    """Return the first name in these columns that is known."""
+    return pl.coalesce(pl.when(filled(pl.col(name)) != "-1").then(filled(pl.col(name))) for name in names)

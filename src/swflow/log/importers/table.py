@@ -116,6 +116,10 @@ def import_table(path: str, site: Site, mapping: str, *, resources: Mapping[str,
     for name, formula in formulas.items():
         units = demand(table, name, formula, records, tally, "--resource")
         records = records.with_columns(units.alias(name))
+    identity = [TARGETS[name] for name in columns if name == "job_id" or name in (*_TIMES, *_SPANS, *_COUNTS)]
+    if "job_id" in columns:
+        is_first = pl.struct(identity).is_first_distinct()
+        tally.note(records, "the id, times and sizes of an earlier job (kept)", ~is_first)
     form = f"csv ({Path(mapping).stem})"
     options: dict[str, Any] = {"source": path, "form": form, "resources": tuple(formulas)}
     return make_log(_completed(records, tally), tally, site, **options, keeps_times=mapping == "swflow")
