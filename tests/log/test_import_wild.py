@@ -7,6 +7,7 @@ import yaml
 
 from helpers.records import NEVER, SENT, USUAL, condor, csv, jobcomp, lsf, one, pbs, read, sacct, sge, slurm_json, text
 from swflow.errors import SwflowError
+from swflow.log.importers.any import import_any
 from swflow.log.recognise import recognize
 
 #: The kind that a file is recognized as, by importer.
@@ -222,10 +223,22 @@ def test_a_file_is_read(tmp_path, importer: str, what: str):
 
 def test_a_text_in_utf_16_is_read(tmp_path):
     (tmp_path / "file").write_bytes(text(sacct()).replace("\n", "\r\n").encode("utf-16"))
-    from swflow.log.importers.any import import_any
-
     assert recognize(tmp_path / "file").key == "sacct"
     assert import_any(tmp_path / "file").fields["run_time"].to_list() == [3600]
+
+
+@pytest.mark.parametrize("kind", ["sacct", "pbs", "sge", "csv"])
+def test_names_in_another_encoding_stay_different(tmp_path, kind: str):
+    content = {
+        "sacct": text(sacct(User="жан"), sacct(JobID=2, User="жак")), "pbs": pbs(user="жан") + pbs("2.f", user="жак"),
+        "sge": (sge() + sge(job=2).replace("ada", "жак")).replace("ada", "жан"),
+        "csv": csv("id,sent,ran,cores,who", f"1,{SENT},60,8,жан", f"2,{SENT},60,8,жак"),
+    }[kind]  # fmt: skip
+    (tmp_path / "m.yaml").write_text("columns: {submit_time: sent, run_time: ran, processors: cores, user: who}\n")
+    (tmp_path / "file").write_bytes(content.encode("koi8-r"))
+    log = import_any(tmp_path / "file", columns=str(tmp_path / "m.yaml") if kind == "csv" else None)
+    assert log.fields["user_id"].to_list() == [1, 2]
+    assert list(log.header.names_of("user_id").values()) == ["ÖÁÎ", "ÖÁË"]
 
 
 @pytest.mark.parametrize(

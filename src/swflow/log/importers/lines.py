@@ -1,5 +1,6 @@
 """Read records of one line each, and repair those with separators or line breaks in a text."""
 
+import codecs
 import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -8,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from swflow.files.reading import read_bytes
+from swflow.files.reading import PART, read_bytes
 from swflow.log.importers.records import Tally
 
 #: Limits of a broken record: superfluous separators, and columns that are tried to place them.
@@ -18,9 +19,36 @@ Check = Callable[[str], object]
 
 
 def read_text(path: str) -> bytes:
-    """Return a file's text, decompressed if it is gzipped, with normalized line ends."""
+    """
+    Return a file's text in UTF-8, decompressed if it is gzipped, with normalized line ends.
+
+    Bytes that are not UTF-8 become characters of Latin-1, so that different names stay different.
+    """
     text = read_bytes(path)
+    if not _is_utf8(text):
+        text = text.decode("utf-8", "swflow-latin-1").encode()
     return text.replace(b"\r\n", b"\n") if b"\n" in text else text.replace(b"\r", b"\n")
+
+
+def _is_utf8(text: bytes) -> bool:
+    """Return whether a text is valid UTF-8, without a copy of it."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        for begin in range(0, 0 if text.isascii() else len(text), PART):
+            decoder.decode(text[begin : begin + PART], final=begin + PART >= len(text))
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _as_latin_1(error: UnicodeError) -> tuple[str, int]:
+    """Decode the bytes that are not UTF-8."""
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    return error.object[error.start : error.end].decode("latin-1"), error.end
+
+
+codecs.register_error("swflow-latin-1", _as_latin_1)
 
 
 @dataclass(frozen=True)
