@@ -312,15 +312,16 @@ def _predecessors(records: pl.DataFrame, tally: Tally) -> pl.Series:
     )
     found = (
         wanted.join(pl.concat([jobs.with_columns(wanted="site_job_id"), tasks]), on="wanted")
-        .filter((pl.col("submit") > pl.col("start")).fill_null(False).not_() & (pl.col("job_id") != pl.col("job")))
+        .filter((pl.col("submit") > pl.col("start")).fill_null(False).not_())
         .group_by("job", "wanted", "site_job_id")
         .agg(pl.col("job_id").max())
     )
     lost = wanted.join(found, on=["job", "wanted"], how="anti")
     tally.note(lost, "dependencies on jobs that are not in the log (left out)", pl.lit(True))
-    found = found.group_by("job").agg(depends_on=pl.col("job_id").unique().sort())
+    others = found.filter(pl.col("job_id") != pl.col("job"))
+    others = others.group_by("job").agg(depends_on=pl.col("job_id").unique().sort())
     table = pl.DataFrame({"job": pl.int_range(1, records.height + 1, eager=True)})
-    return table.join(found, on="job", how="left", maintain_order="left")["depends_on"]
+    return table.join(others, on="job", how="left", maintain_order="left")["depends_on"]
 
 
 def _eligible_after(records: pl.DataFrame, tally: Tally) -> pl.Series:
