@@ -11,7 +11,7 @@ from typer import Argument, Option
 from swflow.cli.app import Application, Group, app
 from swflow.cli.option_values import read_formulas_of, read_units
 from swflow.cli.options import OUTPUT
-from swflow.cli.terminal import check_ending, print_table, require_other_file, say
+from swflow.cli.terminal import check_ending, print_table, say
 from swflow.errors import SwflowError
 
 import_app = Application(
@@ -166,6 +166,7 @@ def _require(path: Path, *kinds: str) -> None:
 
 def _write(imported: Any, source: Path, output: Path) -> None:
     """Write an imported log, and print its counts."""
+    from swflow.files.atomic import require_other_file
     from swflow.log.queues import queues_of
     from swflow.phrases import hours
 

@@ -8,7 +8,7 @@ from typer import Option
 from swflow.cli.app import app, generate_app
 from swflow.cli.option_values import read_formulas_of, read_object
 from swflow.cli.options import OUTPUT, Catalogues, Mirror, Name, Output, Seed, WithoutStatus
-from swflow.cli.terminal import check_ending, require_other_file, save, say, say_doubts, say_removed
+from swflow.cli.terminal import check_ending, save, say, say_doubts, say_removed
 from swflow.errors import SwflowError
 
 
@@ -90,6 +90,7 @@ def clean(
         18th: watts=field_19*processors; repeatable.
     """
     from swflow.analysis.plausibility import LOOKED_AT
+    from swflow.files.atomic import require_other_file
     from swflow.values import day_or_moment
     from swflow.workload.clean import RULES, clean_log, log_name
     from swflow.workload.clean_large import clean_into

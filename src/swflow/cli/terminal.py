@@ -403,9 +403,3 @@ def check_ending(output: Path, *endings: str) -> None:
         known = f"{', '.join(endings[:-1])} or {endings[-1]}" if len(endings) > 1 else endings[0]
         raise SwflowError(f"{output}: unknown ending; use {known}")
     check_output(output)
-
-
-def require_other_file(output: Path, log: Path) -> None:
-    """Raise an error if an output would replace the log that it is made from, which may be the only copy."""
-    if output.exists() and log.exists() and output.samefile(log):
-        raise SwflowError(f"{output}: the output is the input, which would be lost; expected another file")

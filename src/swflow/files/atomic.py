@@ -90,6 +90,12 @@ def check_output(path: str | os.PathLike[str], *, stream: bool = True) -> None:
         raise SwflowError(f"{path}: a pipe or a device; expected a file")
 
 
+def require_other_file(output: Path, log: Path) -> None:
+    """Raise an error if an output would replace the log that it is made from, which may be the only copy."""
+    if output.exists() and log.exists() and output.samefile(log):
+        raise SwflowError(f"{output}: the output is the input, which would be lost; expected another file")
+
+
 def _followed(path: Path) -> tuple[Path, Path | int | None]:
     """
     Return the path at the end of symbolic links, and the stream that it is: a pipe, a device or a descriptor, or None.
