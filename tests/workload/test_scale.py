@@ -377,6 +377,21 @@ def test_a_search_matches_the_source_and_its_curve_is_drawn(tmp_path):
     half = 4.303 * point.std() / np.sqrt(3)  # Student's t with two degrees of freedom, from a printed table
     assert mean["mean"] == pytest.approx(point.mean()) and mean["high"] - mean["mean"] == pytest.approx(half, rel=1e-3)
     assert draw_sweep(tmp_path / "d.duckdb", "adjusted", log="A")["usermeta"]["title"] == "A: scaled to 320 processors"
+
+    # Two parameters vary: the one with fewer values has a line for each, so that no mean mixes them.
+    both = points(source, 320, d=[0, 50, 100], factor=[10, 11])
+    crossed = sweep(source, both, EASY, replicates=2, seed=1)
+    write_sweep(crossed, tmp_path / "A+both.parquet", "A", EASY)
+    load([tmp_path / "A+both.parquet"], tmp_path / "both.duckdb")
+    spec = draw_sweep(tmp_path / "both.duckdb", "both", measures=["awrt"])
+    assert errors_of(spec) == []
+    drawn = next(rows for rows in spec["datasets"].values() if rows and "draws" in rows[0])
+    assert [(row["line"], row["x"]) for row in drawn] == [
+        (f"precise, factor {factor}", share) for factor in (10, 11) for share in (0, 50, 100)
+    ]
+    assert {row["draws"] for row in drawn} == {2}
+    one = crossed.filter(pl.col("d") == 50, pl.col("factor") == 11)["awrt"]
+    assert drawn[4]["mean"] == pytest.approx(one.mean())
     for options, words in (({"sweep": "e"}, "found A\\+adjusted"), ({"measures": ["awr"]}, "did you mean 'awrt'")):
         with pytest.raises(SwflowError, match=words):
             draw_sweep(tmp_path / "d.duckdb", **({"sweep": "d"} | options))

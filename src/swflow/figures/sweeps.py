@@ -26,7 +26,7 @@ from swflow.figures.parts import (
     tip,
 )
 from swflow.figures.provenance import command, recorded_figure
-from swflow.figures.styles import BLUE, GREEN, VERMILION
+from swflow.figures.styles import BLUE, GREEN, RUN_COLOURS, VERMILION
 from swflow.files.query import connect
 
 #: Matches the name of a scaling step, as given by `swflow.studies.points.Point.step`.
@@ -85,8 +85,8 @@ def draw_sweep_on(
     def draw(recorded: Any) -> Spec:
         table = _sweep_rows(recorded, sweep, sources[0], measures)
         swept = table.filter(pl.col("variant").is_not_null())
-        x = "d" if swept["d"].n_unique() > 1 else "factor"
-        summary, published = _summary(table, x), _published(recorded, sources[0], measures, swept, x)
+        x, other = _parameters(swept)
+        summary, published = _summary(table, x, other), _published(recorded, sources[0], measures, swept, x, other)
         rows = pl.concat([summary, pl.DataFrame(published, summary.schema, orient="row")])
         heading = f"{title or sources[0]}: scaled to {swept['processors'][0]:,} processors"
         return sweep_chart(rows, x, measures, heading, scale=scale, interactive=interactive)
@@ -114,23 +114,58 @@ def _sweep_rows(
     )
 
 
-def _summary(table: pl.DataFrame, x: str) -> pl.DataFrame:
+def _parameters(swept: pl.DataFrame) -> tuple[str, str | None]:
+    """
+    Return the parameter of the axis and, if both vary, the one with fewer values, each of which has a line.
+
+    Each variant has its own factor, so that a factor varies only if it does within a variant.
+    """
+    shares = swept["d"].n_unique()
+    factors = max(swept.group_by("variant").agg(pl.col("factor").n_unique())["factor"].to_list())
+    if shares > 1 and factors > 1:
+        return ("d", "factor") if shares >= factors else ("factor", "d")
+    return ("d" if shares > 1 else "factor"), None
+
+
+def _line_of(variant: str, other: str | None, value: float | None) -> str:
+    """
+    Return the name of a line.
+
+    Examples
+    --------
+    >>> _line_of("precise", None, None), _line_of("precise", "factor", 10.5)
+    ('precise', 'precise, factor 10.5')
+    """
+    return variant if other is None or value is None else f"{variant}, {other} {value:.10g}"
+
+
+def _summary(table: pl.DataFrame, x: str, other: str | None) -> pl.DataFrame:
     """Return mean and confidence interval of every point."""
-    points = table.group_by("scheduler", "measure", "variant", x, maintain_order=True).agg(
-        mean=pl.col("value").mean(), deviation=pl.col("value").std(), draws=pl.len().cast(pl.Int64())
+    line = pl.struct("variant", "d", "factor").map_elements(
+        lambda row: row["variant"] and _line_of(row["variant"], other, row[other] if other else None), pl.String()
+    )
+    points = (
+        table.with_columns(line=line)
+        .group_by("scheduler", "measure", "line", x, maintain_order=True)
+        .agg(mean=pl.col("value").mean(), deviation=pl.col("value").std(), draws=pl.len().cast(pl.Int64()))
     )
     factors = [student(draws - 1) / math.sqrt(draws) if draws > 1 else 0.0 for draws in points["draws"]]
     half = pl.col("deviation").fill_null(0.0) * pl.Series(factors, dtype=pl.Float64)
     return (
         points.with_columns(low=pl.col("mean") - half, high=pl.col("mean") + half)
-        .with_columns(kind=pl.when(pl.col("variant").is_null()).then(pl.lit("source")).otherwise(pl.lit("swept")))
-        .select("scheduler", "measure", "kind", line="variant", x=x, mean="mean", low="low", high="high", draws="draws")
+        .with_columns(kind=pl.when(pl.col("line").is_null()).then(pl.lit("source")).otherwise(pl.lit("swept")))
+        .select("scheduler", "measure", "kind", "line", x=x, mean="mean", low="low", high="high", draws="draws")
         .sort("scheduler", "measure", "line", "x", maintain_order=True)
     )
 
 
 def _published(
-    connection: duckdb.DuckDBPyConnection, source: str, measures: Sequence[str], swept: pl.DataFrame, x: str
+    connection: duckdb.DuckDBPyConnection,
+    source: str,
+    measures: Sequence[str],
+    swept: pl.DataFrame,
+    x: str,
+    other: str | None,
 ) -> list[tuple[Any, ...]]:
     """Return the published values of scalings of a source that belong to lines of the chart, as rows of `_summary`."""
     found = connection.execute(
@@ -138,7 +173,12 @@ def _published(
         "AND value IS NOT NULL",
         {"start": f"{source}+"},
     ).fetchall()
-    variants, schedulers, shares = set(swept["variant"]), set(swept["scheduler"]), set(swept["d"])
+    schedulers, shares = set(swept["scheduler"]), set(swept["d"])
+    named = {column: swept[column].to_list() for column in ("variant", "d", "factor")}
+    lines = {
+        _line_of(variant, other, {"d": d, "factor": factor}.get(other or ""))
+        for variant, d, factor in zip(*named.values(), strict=True)
+    }
     along = swept[x].drop_nulls().to_numpy()
     rows = []
     for workload, scheduler, figure, value in found:
@@ -146,20 +186,23 @@ def _published(
         if match and figure in measures:
             variant, processors, d, factor = match.groups()
             at = d if x == "d" else factor
-            fits = factor is None if x == "d" else float(d) in shares
+            value = {"d": float(d), "factor": float(factor) if factor else None}.get(other or "")
+            fits = float(d) in shares if x == "factor" else other == "factor" or factor is None
+            line = _line_of(variant, other, value)
             inside = at is not None and along.min() <= float(at) <= along.max()
             on_machine = int(processors) == swept["processors"][0]
-            if fits and inside and on_machine and variant in variants and scheduler in schedulers:
-                rows.append((scheduler, figure, "published", variant, float(at), value, value, value, 1))
+            if fits and inside and on_machine and line in lines and scheduler in schedulers:
+                rows.append((scheduler, figure, "published", line, float(at), value, value, value, 1))
     return rows
 
 
 # -- the chart
 
 SWEEP_CAPTION = (
-    "Each line is the mean over independent draws of a scaled workload, simulated on the new machine; bars, or the "
-    "band, are its 95 % confidence interval (Student's t). Dashed: the source on its own machine under the same "
-    "scheduler. Diamonds: published values, of one draw each."
+    "Each line is the mean over independent draws of a scaled workload, simulated on the new machine; if both d and "
+    "the factor vary, each value of one of them has a line. Bars, or the band, are the 95 % confidence interval of "
+    "the mean (Student's t). Dashed: the source on its own machine under the same scheduler. Diamonds: published "
+    "values, of one draw each."
 )
 
 #: Titles of the axes of a sweep; other axes are named after their column.
@@ -187,8 +230,9 @@ def sweep_chart(
     """
     Draw metrics against a parameter (``x``: d or factor), one column per scheduler, one row per metric.
 
-    ``rows`` has ``scheduler``, ``measure``, ``line`` (of `SWEEP_LINES`), ``kind`` ('swept', 'source' or 'published'),
-    ``x`` (null for the source), ``mean``, ``low`` and ``high`` (the confidence interval), and ``draws``.
+    ``rows`` has ``scheduler``, ``measure``, ``line`` (of `SWEEP_LINES`, or with the value of a second parameter),
+    ``kind`` ('swept', 'source' or 'published'), ``x`` (null for the source), ``mean``, ``low`` and ``high`` (the
+    confidence interval), and ``draws``.
 
     References
     ----------
@@ -197,9 +241,12 @@ def sweep_chart(
     data = FigureData()
     schedulers = rows["scheduler"].unique(maintain_order=True).to_list()
     drawn = set(rows.filter(kind="swept")["line"])
-    lines = [name for name in SWEEP_LINES if name in drawn]
-    colours = [SWEEP_LINES[name] for name in lines]
-    key = alt.Legend(title=None, orient="right", symbolOpacity=1) if len(lines) > 1 else None
+    # Lines of a second parameter end with its values.
+    others = sorted(drawn - SWEEP_LINES.keys(), key=lambda name: (name.rpartition(" ")[0], float(name.split()[-1])))
+    colours = {name: colour for name, colour in SWEEP_LINES.items() if name in drawn}
+    colours |= {name: RUN_COLOURS[1 + place % (len(RUN_COLOURS) - 1)] for place, name in enumerate(others)}
+    scale_of_lines = alt.Scale(domain=list(colours), range=list(colours.values()))
+    key = alt.Legend(title=None, orient="right", symbolOpacity=1) if len(colours) > 1 else None
     charts = []
     for measure in measures:
         axes = _sweep_axes(x, measure, scale, _range(rows.filter(measure=measure)))
@@ -207,9 +254,7 @@ def sweep_chart(
         panels = []
         for scheduler in schedulers:
             first, last = measure == measures[0], scheduler == schedulers[-1]
-            colour = alt.Color(
-                "line:N", scale=alt.Scale(domain=lines, range=colours), legend=key if first and last else None
-            )
+            colour = alt.Color("line:N", scale=scale_of_lines, legend=key if first and last else None)
             part = rows.filter(scheduler=scheduler, measure=measure)
             layers = _sweep_layers(data, part, axes, colour, tips if interactive else ())
             heading = {"title": scheduler} if first else {}
