@@ -123,7 +123,8 @@ def figure(
     run: Draw this run, WORKLOAD/SCHEDULER; repeatable, one column each.
     split: For heatmaps: also draw subsets of the jobs, by a column or NAME=CONDITION (see swflow select); repeatable.
     sweep: For sweep: the name of the sweep.
-    study: For forest: a study of the config (default: all); repeatable.
+    study: For forest: a study of the config (default: all); repeatable. For difference: the study whose verdicts are
+        shown (default: the first by name that compares the runs).
     measure: Draw only this metric of a sweep (default: awrt and awwt), or this row of heatmaps and differences:
         slowdown, response_time or wait_time, and of a forest also awrt, bounded_slowdown or p95_wait_time; of a load
         curve wait_time or bounded_slowdown; repeatable.
@@ -151,6 +152,9 @@ def figure(
     else:
         options |= {"runs": run or (), "split": split or (), "scale": scale or "log", "window": (since, until)}
         options |= {"measures": measure or (), **({} if bins is None else {"bins": bins})}
+        if len(study or ()) > 1:
+            raise SwflowError(f"--study: {', '.join(study or ())}; expected one study for {kind}")
+        options |= {"study": study[0]} if study else {}
         if bad := [one for one in label or () if "=" not in one]:
             raise SwflowError(f"--label: {bad[0]!r} is not SCHEDULER=TITLE, such as easy='EASY backfilling'")
         options["titles"] = dict(one.split("=", 1) for one in label or ())

@@ -115,6 +115,7 @@ def draw(
     titles: Mapping[str, str] | None = None,
     measures: Sequence[str] = (),
     bins: int = LOAD_BINS,
+    study: str | None = None,
     how: Print | None = None,
     interactive: bool = False,
 ) -> Spec:
@@ -149,6 +150,8 @@ def draw(
         curves: wait_time or bounded_slowdown.
     bins : int
         For heatmaps: the number of cells along the load, a divisor of 100; cells along the value get larger with them.
+    study : str, optional
+        For differences: the study whose verdicts are shown; default: the first by name that compares the runs.
     how : Print, optional
         The width on paper, the font, and whether there is a title.
     interactive : bool
@@ -166,7 +169,7 @@ def draw(
     """
     if kind not in FIGURES:
         raise SwflowError(f"figure: unknown kind {kind!r}; use {', '.join([*KINDS, *OF_DATABASE])}")
-    given = {"measure": list(measures), "bins": bins != LOAD_BINS}
+    given = {"measure": list(measures), "bins": bins != LOAD_BINS, "study": study is not None}
     check_figure(kind, {option: value for option, value in given.items() if value}, "--")
     with connect(database) as connection:
         chosen = chosen_runs(connection, log, runs)
@@ -174,7 +177,7 @@ def draw(
         wide = how.width * PIXELS if how and how.width else None
         request = Request(
             connection, chosen, title, split, scale, window, interactive, titles or {}, measures=measures, pixels=wide,
-            bins=bins,
+            bins=bins, study=study,
         )  # fmt: skip
         spec = draw_request(kind, request)
         return printed(spec, how) if how else spec

@@ -69,11 +69,12 @@ def draw_difference(request: Request) -> Spec:
 
 
 def _comparison(request: Request, first: str, second: str, measure: str) -> Comparison | None:
-    """Return the comparison of two runs as the load computed it; None for runs of two logs."""
+    """Return the comparison of two runs by the study, or else by the first one that has it; None if there is none."""
     row = request.connection.execute(
         """SELECT variant = $a, distance, score, variant_wins, base_wins, better FROM comparisons
-        WHERE measure = $m AND (variant = $a AND base = $b OR variant = $b AND base = $a)""",
-        {"a": first, "b": second, "m": measure},
+        WHERE measure = $m AND (variant = $a AND base = $b OR variant = $b AND base = $a)
+        ORDER BY study IS DISTINCT FROM $study, study, variant <> $a""",
+        {"a": first, "b": second, "m": measure, "study": request.study},
     ).fetchone()
     if row is None:
         return None

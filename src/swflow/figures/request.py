@@ -23,7 +23,8 @@ class Request:
     the names of schedulers in the figure, if they differ from those of the runs. Without ``sweeps``, published values
     of scaled workloads are left out. ``bins`` is the number of cells of a heatmap along the
     load. ``measures`` are the rows of heatmaps and differences (none: all of them), and
-    ``pixels`` is the width for which the figure will be laid out, if it has one.
+    ``pixels`` is the width for which the figure will be laid out, if it has one. ``study`` is the study whose verdicts
+    a difference shows (default: the first by name that compares the runs).
     """
 
     connection: duckdb.DuckDBPyConnection
@@ -38,6 +39,7 @@ class Request:
     measures: Sequence[str] = ()
     pixels: float | None = None
     bins: int = LOAD_BINS
+    study: str | None = None
 
     @property
     def names(self) -> list[str]:

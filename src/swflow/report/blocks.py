@@ -132,14 +132,16 @@ def matrix(metrics: Mapping[tuple[str, str], Mapping[str, Any]], order: Sequence
     return [matrix | {"order": [*dict.fromkeys([*order, *columns])]} if order else matrix]
 
 
-def compared(source: Source, runs: Sequence[dict[str, str]]) -> list[Block]:
-    """Return the matrix of comparisons of runs of a log, if any."""
+def compared(source: Source, runs: Sequence[dict[str, str]], study: str) -> list[Block]:
+    """Return the matrix of comparisons of runs of a log, if any, with the verdicts of a study where it has them."""
     shown = list(runs[:MOST_COMPARED])
     names = [run["run"] for run in shown]
     rows = source.rows(
         """SELECT variant, base, measure, score, variant_wins, base_wins, score_verdict_holm FROM comparisons
-        WHERE score IS NOT NULL AND list_contains($a, variant) AND list_contains($a, base) ORDER BY ALL""",
+        WHERE score IS NOT NULL AND list_contains($a, variant) AND list_contains($a, base)
+        ORDER BY study <> $b, study, variant, base, measure""",
         names,
+        study,
     )
     if not rows:
         return []
@@ -149,6 +151,8 @@ def compared(source: Source, runs: Sequence[dict[str, str]]) -> list[Block]:
         reason = [_MARKS[verdict], verdict] if verdict in _MARKS else []
         opposite = None if score is None else -score
         part = cells.setdefault(measure, {})
+        if f"{a},{b}" in part:  # another study compares the pair, too
+            continue
         part[f"{a},{b}"] = [*map(shortened, (score, wins, losses)), *reason]
         part[f"{b},{a}"] = [*map(shortened, (opposite, losses, wins)), *reason]
     more = len(runs) - len(shown)

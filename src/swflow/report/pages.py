@@ -252,7 +252,7 @@ def _asked_figures(source: Source, study: Study) -> list[Block]:
         return asked
     for log in study.logs:
         runs = study.first_runs(log)
-        request = replace(source.request(runs, log), split=study.split, window=study.window)
+        request = replace(source.request(runs, log), split=study.split, window=study.window, study=study.name)
         every = source.request([run for run in study.runs if log_of(run["workload"]) == log], log).runs
         for entry in study.figures:
             kind, options = kind_of_figure(entry), options_of_figure(entry)
@@ -280,7 +280,7 @@ def _run_sections(source: Source, study: Study, folded: str) -> list[Section]:
         runs = sorted(study.first_runs(log), key=lambda run: ranks.get(run["run"], len(ranks)))
         drawn = _few(runs) if study.ranked else runs
         title = f"Runs of {log}" if len(study.logs) > 1 else "Over time, by class of job, and as a whole"
-        blocks = source.drawn(source.request(drawn, log), STUDY_FIGURES) + compared(source, runs)
+        blocks = source.drawn(source.request(drawn, log), STUDY_FIGURES) + compared(source, runs, study.name)
         sections.append(Section(title, blocks=blocks, folded=folded))
     return sections
 

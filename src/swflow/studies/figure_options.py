@@ -21,6 +21,7 @@ FOREST_MEASURES = {
 #: Options that only some kinds of figures of runs have, and these kinds.
 KINDS_WITH = {
     "measure": ("heatmap", "difference", "load-curve", FOREST),
+    "study": ("difference", FOREST),
     "bins": ("heatmap",),
     "scale": ("heatmap", "bubbles"),
     "split": ("heatmap",),

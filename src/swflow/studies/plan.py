@@ -395,6 +395,8 @@ def _figures(config: Config, entries: Iterable[Entry]) -> dict[str, dict[str, An
             schedulers = {scheduler for _, scheduler in runs}
             if titles := {one: title for one, title in config.get("titles", {}).items() if one in schedulers}:
                 options["titles"] = titles
+            if kind == "difference":
+                options["study"] = study
             if kind == "reservation-table" and "window" not in options:
                 window = content.get("window") or {}
                 options["window"] = [window.get("from"), window.get("until")]
