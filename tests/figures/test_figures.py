@@ -6,6 +6,7 @@ import shlex
 from dataclasses import replace
 from pathlib import Path
 
+import duckdb
 import jsonschema
 import numpy as np
 import polars as pl
@@ -546,6 +547,40 @@ def test_no_two_panels_of_differences_have_one_title(tmp_path):
     pairs = set(titles)
     assert {"easy − log", "+short easy − log"} <= pairs
     assert all(titles.count(title) == 3 for title in pairs)  # one per measure
+
+
+def test_a_difference_has_the_verdict_of_its_study(database, tmp_path):
+    asked = {study: [("A/fcfs", "A/easy")] for study in ("b", "a")}
+    load([database.parent / "runs/A"], tmp_path / "d.duckdb", asked=asked)
+    with duckdb.connect(tmp_path / "d.duckdb") as connection:
+        connection.execute("UPDATE comparisons SET better = NULL WHERE study = 'a'")
+        connection.execute("UPDATE comparisons SET better = 'A/fcfs' WHERE study = 'b'")
+    for study, winner in ((None, "neither"), ("a", "neither"), ("b", "fcfs")):
+        spec = draw("difference", tmp_path / "d.duckdb", runs=["A/easy", "A/fcfs"], study=study)
+        verdicts = [row["hconcat"][0]["title"]["subtitle"][0] for row in spec["vconcat"]]
+        assert all(verdict.endswith(f"better at equal load: {winner}") for verdict in verdicts), study
+        assert (f"--study {study}" in spec["usermeta"]["command"]) == (study is not None)
+    with pytest.raises(SwflowError, match=r"^--study: not an option of heatmap; expected one of difference, forest$"):
+        draw("heatmap", tmp_path / "d.duckdb", log="A", study="a")
+
+
+def test_a_quote_in_a_title_is_a_part_of_the_name(database):
+    spec = draw("heatmap", database, log="A", titles={"easy": 'Feitelson\'s "EASY"'}, interactive=True)
+    (name,) = {text for text in expressions_of(spec) if "datum.c]" in text}
+    assert json.loads(name.removesuffix("[datum.c]"))[0] == 'A, Feitelson\'s "EASY"'
+
+
+def expressions_of(part):
+    """Yield the expressions of all ``calculate`` transforms."""
+    if isinstance(part, list):
+        for item in part:
+            yield from expressions_of(item)
+    elif isinstance(part, dict):
+        for key, value in part.items():
+            if key == "calculate":
+                yield value
+            else:
+                yield from expressions_of(value)
 
 
 def test_an_unknown_log_is_named(database):

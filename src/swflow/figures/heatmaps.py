@@ -1,5 +1,6 @@
 """Figures of load and performance: heatmaps and bubble plots of runs."""
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -418,7 +419,7 @@ def _distribution(
     columns: Mapping[str, Style], step: float, cells: Cells, y: alt.Y, brush: Any, legend: bool
 ) -> alt.Chart:
     """Draw, per run, the share of the jobs of the selected loads at or below each value."""
-    names = "[" + ", ".join(f"'{column}'" for column in columns) + "]"
+    names = json.dumps([*columns])
     key = alt.Legend(title=None, orient="top", columns=1, labelLimit=220, symbolStrokeWidth=3)
     axis = alt.Axis(format="%", title="jobs at or below", values=[0, 0.5, 1])
     return (

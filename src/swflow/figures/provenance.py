@@ -74,13 +74,26 @@ def figure_command(kind: str, request: Request) -> str:
     options += [("--measure", measure) for measure in request.measures]
     options += [("--bins", str(request.bins))] if request.bins != LOAD_BINS else []
     options += [("--scale", request.scale)] if request.scale != "log" else []
-    options += [(name, f"{end:g}") for name, end in zip(("--from", "--until"), request.window, strict=True)
+    options += [(name, _seconds(end)) for name, end in zip(("--from", "--until"), request.window, strict=True)
                 if end is not None]  # fmt: skip
+    options += [("--study", request.study)] if request.study is not None and kind == "difference" else []
     if request.title != ", ".join(sorted({log_of(workload) for workload in request.workloads})):
         options.append(("--title", request.title))
     drawn = {run["scheduler"] for run in request.runs}
     options += [("--label", f"{name}={title}") for name, title in request.titles.items() if name in drawn]
     return command(kind, options)
+
+
+def _seconds(time: float) -> str:
+    """
+    Return a time with all its digits.
+
+    Examples
+    --------
+    >>> _seconds(86400.0), _seconds(123456789.0), _seconds(0.25)
+    ('86400', '123456789', '0.25')
+    """
+    return f"{time:.0f}" if float(time).is_integer() else repr(float(time))
 
 
 def command(kind: str, options: list[tuple[str, str]]) -> str:
