@@ -164,7 +164,9 @@ def conformance(
             say(f"{path}, {name}: {last.verdict}: {said}")
     for one in found:
         if one.is_wrong:
-            where = f"job {one.first_job} starts at {one.found:g}, not {one.expected:g}: " if one.first_job else ""
+            where = (
+                f"job {one.first_job} starts at {one.found:.15g}, not {one.expected:.15g}: " if one.first_job else ""
+            )
             say(f"{one.id}: {one.verdict}: {where}{one.detail}")
     if output is not None:
         write_text(output, as_json(command, found))

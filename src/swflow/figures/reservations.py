@@ -81,11 +81,12 @@ def draw_reservation_tables(request: Request) -> Spec:
         since, until = _worst_day(_table(connection, *drawn[0], None))
     if not since < until:
         raise SwflowError(
-            f"figure: reservation-table: from {since:g} until {until:g}; expected finite seconds in ascending order"
+            f"figure: reservation-table: from {since:.15g} until {until:.15g}; expected finite seconds in "
+            "ascending order"
         )
     tables = [_table(connection, run, name, (since, until)) for run, name in drawn[:MOST_TABLES]]
     if all(table.places.is_empty() for table in tables):
-        raise SwflowError(f"figure: reservation-table: no job runs from second {since:g} to {until:g}")
+        raise SwflowError(f"figure: reservation-table: no job runs from second {since:.15g} to {until:.15g}")
     left_out = {
         "processors unknown": [run["run"] for run in chosen if run["run"] not in placed],
         f"more than {MOST_TABLES} runs": [run for run, _ in drawn[MOST_TABLES:]],

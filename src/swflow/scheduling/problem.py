@@ -147,10 +147,11 @@ def _check_machines(problem: Problem) -> None:
     for machine in machines:
         for begin, until, away in machine.windows:
             if not until > begin:
-                raise SwflowError(f"unavailable: the window from {begin:g} until {until:g} is empty")
+                raise SwflowError(f"unavailable: the window from {begin:.15g} until {until:.15g} is empty")
             if not (abs(begin) <= LATEST and (until <= LATEST or until == math.inf)):
                 raise SwflowError(
-                    f"unavailable: from {begin:g} until {until:g} s; expected times from {-LATEST:g} to {LATEST:g} s"
+                    f"unavailable: from {begin:.15g} until {until:.15g} s; expected times from {-LATEST:g} to "
+                    f"{LATEST:g} s"
                 )
             if not 1 <= away <= machine.processors:
                 raise SwflowError(f"unavailable: {away:,} processors are not 1 to {machine.processors:,}")

@@ -233,7 +233,7 @@ class MachineView:
     def wake_at(self, moment: float) -> None:
         """Schedule another call of `Policy.decide` at a later time, seconds."""
         if not moment > self._now:
-            raise ValueError(f"wake_at: {moment:g} s is not later than now, {self._now:g} s")
+            raise ValueError(f"wake_at: {moment:.15g} s is not later than now, {self._now:.15g} s")
         if moment not in self._wake_times:
             heapq.heappush(self._wake_times, moment)
 
@@ -371,8 +371,8 @@ def _guarded(policy: Any, method: str, name: str) -> Callable[..., list[Job]]:
         code = getattr(inner, "__code__", None)
         where = f"{code.co_filename}:{code.co_firstlineno}: " if code else ""
         raise SwflowError(
-            f"policy: {name}: {where}decide at {arguments[0]:g} s returned {chosen!r}; expected a list of jobs of the "
-            "queue, [] to start none"
+            f"policy: {name}: {where}decide at {arguments[0]:.15g} s returned {chosen!r}; expected a list of jobs of "
+            "the queue, [] to start none"
         )
 
     return call
@@ -380,7 +380,7 @@ def _guarded(policy: Any, method: str, name: str) -> Callable[..., list[Job]]:
 
 def _require_allowed(started: Sequence[Job], machine: MachineView, now: float, name: str) -> None:
     """Raise an error unless the jobs wait, are distinct and fit together."""
-    said = f"policy: {name}: decide at {now:g} s"
+    said = f"policy: {name}: decide at {now:.15g} s"
     seen: set[int] = set()
     for job in started:
         if not isinstance(job, Job):
@@ -389,7 +389,7 @@ def _require_allowed(started: Sequence[Job], machine: MachineView, now: float, n
             when = "runs already" if job.start_time <= now else "is over"
             raise SwflowError(f"{said} started job {job.job_id}, which {when}")
         if job.submit_time > now:
-            raise SwflowError(f"{said} started job {job.job_id}, which is submitted at {job.submit_time:g} s")
+            raise SwflowError(f"{said} started job {job.job_id}, which is submitted at {job.submit_time:.15g} s")
         if job.number in seen:
             raise SwflowError(f"{said} started job {job.job_id} twice")
         seen.add(job.number)
