@@ -13,6 +13,7 @@ import yaml
 
 from helpers.reports import ASKING, CONFIG, published
 from helpers.runs import SCHEDULERS, write_workloads
+from swflow.analysis.verdicts import BETTER, NOT_DISTINGUISHABLE, WORSE
 from swflow.database.load import load
 from swflow.errors import SwflowError
 from swflow.figures import FIGURES, draw, write
@@ -153,6 +154,31 @@ def test_obsolete_pages_are_removed(folder, tmp_path):
         (tmp_path / "c.yaml").write_text(yaml.safe_dump(config))
         write_report(folder / "d.duckdb", tmp_path / "site", studies=tmp_path / "c.yaml")
     assert [path.name for path in (tmp_path / "site/studies").iterdir()] == ["waits.html"]
+
+
+def test_the_page_of_former_changes_is_removed_and_a_page_of_others_stays(folder, tmp_path):
+    (tmp_path / "changes.json").write_text(json.dumps({"studies": {}, "lines": []}))
+    for changes in (tmp_path / "changes.json", None):
+        write_report(folder / "d.duckdb", tmp_path / "site", studies=folder / "config.yaml", changes=changes)
+        assert (tmp_path / "site/changes.html").exists() == (changes is not None)
+    (tmp_path / "site/changes.html").write_text("<title>mine</title>")
+    write_report(folder / "d.duckdb", tmp_path / "site", studies=folder / "config.yaml", single_file=True)
+    assert sorted(path.name for path in (tmp_path / "site").glob("*.html")) == ["changes.html", "index.html"]
+
+
+def test_the_matrix_of_a_study_has_its_verdicts(folder, tmp_path):
+    asked = {study: [("A/easy", "A/fcfs")] for study in ("another", "waits", "zzz")}
+    load([folder / "runs/A", folder / "runs/B"], tmp_path / "d.duckdb", asked=asked)
+    with duckdb.connect(tmp_path / "d.duckdb") as connection:
+        for study, verdict in (("another", BETTER), ("waits", NOT_DISTINGUISHABLE), ("zzz", WORSE)):
+            connection.execute("UPDATE comparisons SET score_verdict_holm = ? WHERE study = ?", [verdict, study])
+        connection.execute(
+            "UPDATE comparisons SET variant = base, base = variant, score = 0 - score WHERE study = 'zzz'"
+        )
+    write_report(tmp_path / "d.duckdb", tmp_path / "site", studies=folder / "config.yaml", draw=False)
+    (found,) = [block for block in blocks((tmp_path / "site/studies/waits.html").read_text()) if "names" in block]
+    cells = [cell for measure in found["measures"].values() for cell in measure.values()]
+    assert len(cells) == 6 and all(cell[3:] == ["chance", NOT_DISTINGUISHABLE] for cell in cells)
 
 
 def test_without_a_config_all_runs_are_one_study(folder, tmp_path):

@@ -30,6 +30,9 @@ from swflow.version import __version__
 _SITE = Path(__file__).parent / "site"
 _ASSETS = {"assets/report.css": "report.css", "assets/report.js": "report.js"}
 
+#: A text of every page.
+_MARK = "swflow report</title>"
+
 
 def read_figures(files: Iterable[str | os.PathLike[str]]) -> list[Spec]:
     """Read Vega-Lite specifications that ``swflow figure`` wrote; the name of a file's folder is the figure's study."""
@@ -111,8 +114,11 @@ def _csv(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 
 def _remove_former(folder: Path, files: Iterable[str]) -> None:
-    """Remove pages of a previous report that the new one lacks."""
+    """Remove pages of a previous report that the new one lacks; other files of the folder stay."""
     kept = {folder / name for name in files}
+    for path in (folder / f"{name}.html" for name in ("changes", "tables")):
+        if path not in kept and path.is_file() and _MARK in path.read_text(errors="replace"):
+            path.unlink()
     for part in ("papers", "studies", "logs", "assets"):
         for path in sorted((folder / part).glob("*")):
             if path.is_file() and path.suffix in {".html", ".js", ".css"} and path not in kept:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from swflow.database.changes import MEASURES
+from swflow.figures.provenance import with_values
 from swflow.report.blocks import Page, Section
 from swflow.report.tables import Block
 from swflow.report.units import kind_of, shortened
@@ -31,7 +32,8 @@ def _blocks(study: str, parts: Mapping[str, Any]) -> list[Block]:
         if rows:
             tables.append(_values(study, measure, rows))
     if parts["verdicts"]:
-        sql = f"SELECT variant, base, measure, mean_verdict_holm FROM comparisons WHERE study = '{study}'"
+        query = "SELECT variant, base, measure, mean_verdict_holm FROM comparisons WHERE study = $study"
+        sql = with_values(query, {"study": study})
         tables.append(_table(f"{study}-verdicts", "Verdicts", "", sql, _VERDICTS, parts["verdicts"]))
     rows = [[run, "new"] for run in parts["added"]] + [[run, "removed"] for run in parts["removed"]]
     if rows:
