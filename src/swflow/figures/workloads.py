@@ -57,8 +57,6 @@ _SIZE, _PANEL = (2 * LOAD_BINS + 80, 170), (330, 240)
 #: The number of points of a curve of run times, evenly spaced on the logarithmic axis.
 _POINTS = 240
 
-#: Processor-seconds and the user, in SQL.
-
 
 def draw_moldable(request: Request) -> Spec:
     """Draw the output of the model of moldable jobs, compared with its stated distributions, two panels per row."""
