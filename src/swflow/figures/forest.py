@@ -38,8 +38,8 @@ _CAPTION = (
 #: The pairs that one figure shows at most, and with all measures.
 MOST_PAIRS, MOST_WITH_ALL = 60, 16
 
-#: Pixels of a row, letters of a line, which fit on a phone, and the ends of the axis.
-_ROW, _LINE, _ENDS = 13, 44, (1 / 64, 64.0)
+#: Pixels of a row and of a letter, letters of a line, which fit on a phone, and the ends of the axis.
+_ROW, _LETTER, _LINE, _ENDS = 13, 6, 44, (1 / 64, 64.0)
 
 #: The verdicts in the legend, and their colors.
 _COLOURS = {BETTER: BLUE, WORSE: VERMILION, "undecided": "#777777"}
@@ -280,14 +280,14 @@ def _panel(data: FigureData, pairs: Pairs, title: str, domain: list[float], only
     x = alt.X("r:Q", scale=alt.Scale(type="log", domain=domain, clamp=True, nice=False), axis=axis)
     subtitle = textwrap.wrap(f"base: {common}", _LINE) if common else []
     return layered(
-        *_marks(data, lines, x, y, first),
+        *_marks(data, lines, x, y, only, first),
         width=640,
         height={"step": _ROW},
         title={"text": textwrap.wrap(title, _LINE - 12), "subtitle": subtitle, "anchor": "start", "frame": "group"},
     )
 
 
-def _marks(data: FigureData, lines: Sequence[Spec], x: alt.X, y: alt.Y, first: bool) -> Iterator[alt.Chart]:
+def _marks(data: FigureData, lines: Sequence[Spec], x: alt.X, y: alt.Y, only: str, first: bool) -> Iterator[alt.Chart]:
     """Yield the layers of a panel; a layer without rows is left out."""
     legend = alt.Legend(title=None, orient="top", symbolType="circle", symbolOpacity=1, columns=3) if first else None
     scale = alt.Scale(domain=list(_COLOURS), range=list(_COLOURS.values()))
@@ -306,10 +306,12 @@ def _marks(data: FigureData, lines: Sequence[Spec], x: alt.X, y: alt.Y, first: b
             size=40, opacity=1, strokeWidth=1.6, **filling
         )
         yield points.encode(x=x, y=y, color=colour, tooltip=tips)
+    # Texts begin where the names of the measures do, so that long ones fit on a phone.
+    left = 3 if only else -_LETTER * max(len(line["l"]) for line in lines)
     for kind, look in (("t", {"fontWeight": 600, "color": "#333333"}), ("d", {"color": "#777777"})):
         if texts := [{"k": line["k"], "s": line[kind]} for line in lines if kind in line]:
             chart = alt.Chart(data.add(texts)).mark_text(align="left", baseline="middle", fontSize=10, **look)
-            yield chart.encode(x=alt.value(3), y=y, text="s:N")
+            yield chart.encode(x=alt.value(left), y=y, text="s:N")
 
 
 def _lines_of(pair: tuple[str, str], rows: Sequence[Row], common: str) -> Iterator[Spec]:
