@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import altair as alt
 import duckdb
 import pytest
 
@@ -17,6 +18,9 @@ from helpers.runs import SCHEDULERS, write_workloads
 from swflow.analysis.verdicts import TOO_FEW_WEEKS
 from swflow.database.load import load
 from swflow.figures import draw, write
+from swflow.figures.parts import FigureData, beside, finished_figure, layered
+from swflow.figures.runs import run_lines
+from swflow.figures.styles import run_styles
 from swflow.files.tables import write_table
 from swflow.forecast.evaluation import summary, walk_forward
 from swflow.forecast.forecaster import cases_of, fit
@@ -50,6 +54,48 @@ def browser():
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
         yield browser
         browser.close()
+
+
+#: Long names of runs: several lines of words, of steps, of a single word, and a short one.
+LONG = [
+    "EASY with efficient sizes chosen at the start and kept until the end",
+    "+completed+alvio-28+first-10000 easy-first",
+    "easy-first-contiguous-shared-on-numbered-processors-of-nodes",
+    "FCFS",
+]
+
+
+def wide_figures():
+    """Return small figures of every kind that needs more than the width of a phone: names, legends, titles, panels."""
+    data, rows = FigureData(), [{"r": name, "x": place, "y": 1 + place} for place, name in enumerate(LONG)]
+    rows += [row | {"x": 5} for row in rows]
+    chart = alt.Chart(data.add(rows))
+    sorts = alt.Y("r:N", sort=LONG, axis=alt.Axis(title=None, labelLimit=130))
+    styles = run_styles([{"workload": "A", "scheduler": str(place)} for place in range(len(LONG))])
+    lines = {"x": alt.X("x:Q", title="a long title of an axis, as that of a table of reservations has one"), "y": "y:Q"}
+    above = run_lines(dict(zip(LONG, styles, strict=True)), True, 4)
+    colour = alt.Scale(domain=LONG, range=["black", "red", "blue", "green"])
+    beside_panels = alt.Color("r:N", scale=colour, legend=alt.Legend(title=None, orient="right", labelLimit=320))
+    titles = [{"text": f"{LONG[0]} − {name}", "subtitle": [f"better at equal load: {LONG[0]}"]} for name in LONG]
+    bar = alt.Color("y:Q", legend=alt.Legend(title=["jobs", "per cell"]))
+    drawn = {
+        "names": [
+            chart.mark_rect().encode(x="x:O", y=sorts).properties(width=760, height=88),
+            layered(chart.mark_point().encode(x="x:Q", y=sorts), width=620, height={"step": 20}),
+            chart.mark_line().encode(**lines, **above).properties(width=760, height=100),
+        ],
+        "titles": [beside(*(chart.mark_point().encode(**lines, color=bar).properties(width=300, height=90, title=title)
+                            for title in titles), spacing=14, color="independent")],
+        "shares": [beside(*(chart.mark_line().encode(**lines, color=beside_panels).properties(width=330, height=90)
+                            for _ in "ab"), spacing=24)],
+    }  # fmt: skip
+    return {
+        name: finished_figure(data, panels, name, f"A figure that is wider than a phone because of {name}.")
+        for name, panels in drawn.items()
+    }
+
+
+WIDE = wide_figures()
 
 
 @pytest.fixture(scope="module")
@@ -89,6 +135,10 @@ def site(tmp_path_factory):
     verdicts = [["A/easy", "A/fcfs", "awrt", "equal", "base is better"]]
     changed = {"runs": 2, "values": values, "added": ["A/mine"], "removed": [], "verdicts": verdicts}
     (folder / "changes.json").write_text(json.dumps({"studies": {"waits": changed}, "lines": []}))
+    for file in (folder / f"figures/waits/{name}.json" for name in ("names", "titles", "shares")):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(WIDE[file.stem]))
+        files.append(file)
     for name, single in (("site", False), ("single", True)):
         write_report(folder / "d.duckdb", folder / name, read_figures(files), studies=folder / "config.yaml",
                      changes=folder / "changes.json", single_file=single)  # fmt: skip
@@ -127,12 +177,21 @@ class Tab:
 #: What a page must be: nothing wider than it, headings where they are seen, every figure drawn, every table filled.
 CHECK = """() => {
   const faults = [];
+  // Texts that a limit cuts.
+  const cut = item => (item.items || []).flatMap(part => part.text && part.limit > 0 && !String(part.text).includes("…") &&
+    [part.text].flat().some(line => wide(part, line) > part.limit) ? [String(part.text)] : cut(part));
+  const pen = document.createElement("canvas").getContext("2d");
+  function wide(part, line) {
+    pen.font = `${part.fontWeight || "normal"} ${part.fontSize}px ${part.font}`;
+    return pen.measureText(line).width;
+  }
   if (document.documentElement.scrollWidth > innerWidth) faults.push(`page is ${document.documentElement.scrollWidth} wide`);
   for (const figure of document.querySelectorAll("article:not([hidden]) figure.block")) {
     if (!(figure.dataset.marks > 0)) faults.push(`${figure.id}: ${figure.dataset.marks} marks`);
     if (figure.dataset.hollow !== "0") faults.push(`${figure.id}: ${figure.dataset.hollow} layers without a mark`);
     const place = figure.querySelector(".drawing");
     if (place.scrollWidth > place.clientWidth + 1) faults.push(`${figure.id}: ${place.scrollWidth} in ${place.clientWidth}`);
+    if (figure.view) faults.push(...cut(figure.view.scenegraph().root).map(text => `${figure.id}: ${text}: cut`));
     if (place.getAttribute("aria-label").length < 40) faults.push(`${figure.id}: no alternative text`);
   }
   for (const table of document.querySelectorAll("article:not([hidden]) .block.table"))

@@ -247,14 +247,106 @@
     fade();
   }
 
-  // Figures: panels side by side wrap to the width, colors follow the scheme.
-  const AXES = 56, LEGEND = 50, KEY = 150;
+  // Figures: panels side by side wrap to the width, and so do titles and names; colors follow the scheme.
+  const FONT = "system-ui, Segoe UI, Roboto, Helvetica Neue, DejaVu Sans, sans-serif";
+  // Pixels: an axis of values, the margins of a figure, a color bar, what an entry of a legend has besides its text, a
+  // line of names, and the least width of a legend above a panel that stands beside others.
+  const AXES = 56, EDGE = 16, BAR = 50, ENTRY = 32, LINE = 13, KEY = 280;
+  // Sizes of fonts, pixels.
+  const LABEL = 11, TITLE = 12, SUBTITLE = 10;
+  const pen = document.createElement("canvas").getContext("2d");
+  function wide(text, size, weight = "normal") {
+    pen.font = `${weight} ${size}px ${FONT}`;
+    return pen.measureText(text.trim()).width;
+  }
+  // Lines end at blanks and before steps of workloads, else after signs, else anywhere.
+  const PARTS = [/[+]?[^+\s]*\s*/g, /[^-/_,:]*[-/_,:]?\s*/g, /./gu];
+  function broken(text, most, size, weight) {
+    const fits = line => wide(line, size, weight) <= most;
+    const within = (text, level) => {
+      if (fits(text) || level === PARTS.length) return [text];
+      const lines = [];
+      for (const part of text.match(PARTS[level]).filter(Boolean)) {
+        if (lines.length && fits(lines.at(-1) + part)) lines.push(lines.pop() + part);
+        else lines.push(...within(part, level + 1));
+      }
+      return lines;
+    };
+    return within(text, 0).map(line => line.trim());
+  }
+  const brokenAll = (texts, ...how) => [texts].flat().flatMap(text => broken(text, ...how));
+  // An expression for the lines of names.
+  const lookup = (names, lines) => `${JSON.stringify(lines)}[indexof(${JSON.stringify(names)}, datum.label)] || datum.label`;
+  const widestOf = texts => Math.max(0, ...texts.map(text => wide(text, LABEL)));
+
   const panelWidth = node => node.width || Math.max(0, ...(node.layer || []).map(panelWidth));
-  const beside = legend => legend !== null && (!legend || !["top", "bottom", "bottom-right"].includes(legend.orient));
-  const hasLegend = node =>
-    Boolean(node.encoding && node.encoding.color && node.encoding.color.field && beside(node.encoding.color.legend)) ||
-    (node.layer || []).some(hasLegend);
-  function fitted(node, room) {
+  const changed = (panel, change) =>
+    ({...change(panel), ...(panel.layer ? {layer: panel.layer.map(part => changed(part, change))} : {})});
+  const everyLayer = panel => [panel, ...(panel.layer || []).flatMap(everyLayer)];
+  // Legends of names, and color bars.
+  const namesOf = channel => channel.scale && Array.isArray(channel.scale.domain) && channel.legend !== null &&
+    channel.scale.domain.every(name => typeof name === "string") ? channel.scale.domain : null;
+  const isBeside = ({legend}) => legend !== null && (!legend || !legend.orient || ["left", "right"].includes(legend.orient));
+  const keyOf = panel => Math.max(0, ...everyLayer(panel).map(({encoding}) => encoding && encoding.color)
+    .filter(color => color && color.field && isBeside(color))
+    .map(color => namesOf(color) ? widestOf(namesOf(color)) + ENTRY : BAR));
+  function keyed(panel, most, above) {
+    const legend = channel => {
+      const names = channel && channel.field && channel.legend ? namesOf(channel) : null;
+      if (!names || (isBeside(channel) && !above) || (channel.legend.orient || "").includes("-")) return channel;
+      const {legend} = channel, inRow = isBeside(channel) ? 2 : legend.columns || names.length;
+      const columns = Math.max(1, Math.min(inRow, Math.floor(most / (widestOf(names) + ENTRY))));
+      const lines = names.map(name => broken(name, most - ENTRY, LABEL));
+      const split = lines.some(({length}) => length > 1) ? {labelExpr: lookup(names, lines)} : {};
+      return {...channel, legend: {...legend, ...split, columns, labelLimit: most, orient: isBeside(channel) ? "top" : legend.orient}};
+    };
+    return changed(panel, node => node.encoding
+      ? {...node, encoding: Object.fromEntries(Object.entries(node.encoding).map(([name, channel]) => [name, legend(channel)]))} : node);
+  }
+  // Names beside rows.
+  function rowsOf({encoding}) {
+    const y = encoding && encoding.y;
+    if (!y || y.type !== "nominal" || !Array.isArray(y.sort) || !y.axis || y.axis.labelExpr) return [];
+    return y.sort;
+  }
+  const namesRoom = room => Math.min(260, Math.max(120, Math.round(0.36 * room)));
+  function named(panel, room) {
+    const all = everyLayer(panel).flatMap(rowsOf), most = namesRoom(room);
+    if (!all.length) return panel;
+    const linesOf = name => broken(name, most, LABEL), highest = Math.max(...all.map(name => linesOf(name).length));
+    // Lines go downwards from the place of the first, so that names of fewer lines begin with empty ones.
+    const missing = name => highest - linesOf(name).length;
+    const centered = name => [...Array(Math.floor(missing(name) / 2)).fill(""), ...linesOf(name)];
+    const between = names => `indexof(${JSON.stringify(names.filter(name => missing(name) % 2))}, datum.value) >= 0`;
+    const changedAxis = (axis, names) => highest === 1 ? {...axis, labelLimit: most + 4} : {
+      ...axis, labelLimit: most + 4, labelExpr: lookup(names, names.map(centered)), labelOffset: -LINE * (highest - 1) / 2,
+      labelBaseline: {value: "middle", condition: {test: between(names), value: "line-top"}},
+    };
+    const {height} = panel, step = LINE * highest + 4;
+    const higher = typeof height === "number" ? Math.max(height, step * new Set(all).size) : {step: Math.max(height ? height.step : 0, step)};
+    return {...changed(panel, node => {
+      const names = rowsOf(node);
+      if (!names.length) return node;
+      const {y} = node.encoding;
+      return {...node, encoding: {...node.encoding, y: {...y, axis: changedAxis(y.axis, names)}}};
+    }), height: higher};
+  }
+  const leftOf = (node, room) => Math.max(AXES, ...[node, ...(node.vconcat || [])].flatMap(everyLayer)
+    .map(part => 12 + Math.min(namesRoom(room), widestOf(rowsOf(part)))));
+  // Titles of panels and of axes.
+  function titledWithin(panel, most) {
+    // The title of an axis is centered below its panel.
+    const below = Math.min(most, panelWidth(panel) + 2 * EDGE);
+    const split = part => part && part.title ? {...part, title: brokenAll(part.title, below, LABEL)} : part;
+    const axes = changed(panel, node => {
+      const x = node.encoding && node.encoding.x;
+      return x ? {...node, encoding: {...node.encoding, x: {...split(x), ...(x.axis ? {axis: split(x.axis)} : {})}}} : node;
+    });
+    if (!panel.title) return axes;
+    const {text, subtitle, ...rest} = panel.title.text ? panel.title : {text: panel.title};
+    return {...axes, title: {...rest, text: brokenAll(text, most, TITLE, 600), subtitle: brokenAll(subtitle || [], most, SUBTITLE)}};
+  }
+  function fitted(node, room, left = leftOf(node, room)) {
     if (node.vconcat) {
       // Rows of one panel each are one row of panels.
       const single = node.vconcat.filter(part => part.hconcat && part.hconcat.length === 1);
@@ -264,35 +356,39 @@
         const rest = node.vconcat.filter(part => !part.hconcat);
         return fitted({...node, vconcat: [{...first, hconcat: panels}, ...rest, {}].filter(part => Object.keys(part).length)}, room);
       }
-      return {...node, vconcat: node.vconcat.map(part => fitted(part, room)).filter(Boolean)};
+      return {...node, vconcat: node.vconcat.map(part => fitted(part, room, left)).filter(Boolean)};
     }
     if (node.hconcat) {
       const {hconcat, ...rest} = node, gap = node.spacing ?? 14;
-      const total = panels => panels.reduce((sum, panel) => sum + panelWidth(panel) + AXES + (hasLegend(panel) ? LEGEND : 0) + gap, -gap);
+      const total = (panels, key) => panels.reduce((sum, panel) => sum + panelWidth(panel) + AXES + key(panel) + gap, -gap);
+      const above = total(hconcat, keyOf) > room && hconcat.some(panel => keyOf(panel) > BAR);
+      const key = above ? panel => keyOf(panel) && keyOf(panel) <= BAR ? BAR : 0 : keyOf;
       // Heatmaps have cells of whole pixels: three wide, or two.
       let panels = hconcat;
-      if (total(panels) > room) panels = panels.map(panel => panelWidth(panel) === 300 ? {...panel, width: 200} : panel);
-      panels = panels.map(panel => narrowed(panel, room));
+      if (total(panels, key) > room) panels = panels.map(panel => panelWidth(panel) === 300 ? {...panel, width: 200} : panel);
+      panels = panels.map(panel => narrowed(panel, room, AXES, key(panel)));
       const need = Math.max(...panels.map(panelWidth)) + AXES + gap;
-      const columns = total(panels) <= room ? panels.length
-        : Math.max(1, Math.floor((room + gap - (panels.some(hasLegend) ? LEGEND : 0)) / need));
+      const columns = total(panels, key) <= room ? panels.length
+        : Math.max(1, Math.floor((room + gap - Math.max(...panels.map(key))) / need));
+      // Titles may fill what a row leaves over.
+      const spare = (room - columns * need + gap - Math.max(...panels.map(key))) / columns;
+      const most = panel => columns === 1 ? room - AXES - EDGE : panelWidth(panel) + Math.max(spare, 8);
+      // A legend of all panels must be the same in each.
+      const separate = node.resolve && node.resolve.scale && node.resolve.scale.color === "independent";
+      const least = columns === 1 ? 0 : KEY, ofAll = Math.min(...panels.map(most));
+      panels = panels.map(panel => titledWithin(keyed(panel, Math.max(separate ? most(panel) : ofAll, least), above), most(panel)));
       return {...rest, concat: panels, columns, align: "each"};
     }
-    if (node.name === "key" && panelWidth(node) > room) return null;
-    return narrowed(node, room);
+    if (node.name === "key") return panelWidth(node) > room ? null : node;
+    const above = panelWidth(node) + left + keyOf(node) > room && keyOf(node) > BAR;
+    const panel = narrowed(node, room, left, above ? 0 : keyOf(node));
+    return titledWithin(keyed(named(panel, room), room - left - EDGE, above), room - left - EDGE);
   }
-  function narrowed(panel, room) {
-    const width = panelWidth(panel), inside = Math.floor(room - AXES - (hasLegend(panel) ? LEGEND : 8));
+  function narrowed(panel, room, left, key) {
+    const width = panelWidth(panel), inside = Math.floor(room - left - (key || 8));
     const wanted = width >= 600 ? Math.min(Math.max(inside, 160), 1040)
       : width <= inside ? width : width === 300 && inside >= 200 ? 200 : Math.max(120, inside);
     return !width || wanted === width ? panel : {...panel, width: wanted};
-  }
-  function keysNarrowed(node, room) {
-    if (Array.isArray(node)) return node.map(part => keysNarrowed(part, room));
-    if (!node || typeof node !== "object") return node;
-    return Object.fromEntries(Object.entries(node).map(([key, part]) => [key,
-      key === "legend" && part && part.columns > 1 ? {...part, columns: Math.max(1, Math.min(part.columns, Math.floor(room / KEY)))}
-        : key === "datasets" ? part : keysNarrowed(part, room)]));
   }
   function recoloured(value) {
     if (typeof value === "string") return DARK[value] || value;
@@ -303,13 +399,13 @@
   function themed(spec) {
     const style = getComputedStyle(document.documentElement), at = name => style.getPropertyValue(name).trim();
     const {datasets, ...rest} = spec;
-    const shown = dark.matches ? recoloured(rest) : rest, font = "system-ui, Segoe UI, Roboto, Helvetica Neue, DejaVu Sans, sans-serif";
+    const shown = dark.matches ? recoloured(rest) : rest, font = FONT;
     const label = {labelColor: at("--soft"), titleColor: at("--soft"), labelFont: font, titleFont: font};
     const config = shown.config || {};
     return {...shown, datasets, background: "transparent", config: {
       ...config, font,
-      axis: {...config.axis, ...label, domainColor: at("--line-strong"), tickColor: at("--line-strong"), gridColor: at("--line"), labelFontSize: 11},
-      legend: {...config.legend, ...label, labelFontSize: 11, titleFontSize: 11},
+      axis: {...config.axis, ...label, domainColor: at("--line-strong"), tickColor: at("--line-strong"), gridColor: at("--line"), labelFontSize: LABEL},
+      legend: {...config.legend, ...label, labelFontSize: LABEL, titleFontSize: LABEL},
       title: {...config.title, color: at("--ink"), subtitleColor: at("--soft"), font, subtitleFont: font, fontWeight: 600},
       view: {...config.view, stroke: at("--line-strong")},
       text: {color: at("--ink")},
@@ -320,7 +416,7 @@
   const hollow = item => (item.items || []).reduce((sum, part) => sum + hollow(part), Number(
     Boolean(item.marktype) && !item.items.length && ["mark", "scope"].includes(item.role) && !/brush/.test(item.name)));
   async function embed(figure, place, room) {
-    const spec = themed(keysNarrowed(fitted(dataOf(figure), room), room));
+    const spec = themed(fitted(dataOf(figure), room));
     // The inner element: Vega says of its container what it is, and would take the words for those who cannot see.
     const result = await vegaEmbed(place.querySelector(".inner"), spec, {mode: "vega-lite", ast: true, actions: false, renderer: "canvas", tooltip: {theme: "custom"}});
     if (figure.view) figure.view.finalize();
@@ -337,7 +433,7 @@
         await embed(figure, place, room - less);
         const over = Math.ceil(place.querySelector("canvas").getBoundingClientRect().width) - room;
         if (over <= 0) break;
-        less += over;
+        less += over + EDGE * tries;
       }
       figure.dataset.marks = drawn(figure.view.scenegraph().root);
       figure.dataset.hollow = hollow(figure.view.scenegraph().root);
