@@ -285,7 +285,7 @@ def test_too_few_weeks_do_not_look_significant(folder):
         source = Source(connection, Plan([]), draw=False)
         for log, expected in (("long", ["chance", "equal"]), ("short", ["chance", "equal"])):
             runs = [{"run": f"{log}/{name}", "workload": log, "scheduler": name} for name in ("fcfs", "easy", "same")]
-            (matrix,) = compared(source, runs)
+            (matrix,) = compared(source, runs, "all")
             cells = matrix["measures"]["wait_time"]
             assert cells["1,2"][3:] == expected
             if log == "short":

@@ -398,10 +398,8 @@ def _bubble_layers(data: FigureData, points: pl.DataFrame, y: alt.Y, largest: in
     mean = mean_point(points)
     if mean is not None and of == "mean":
         centre = data.add([{"load_low": mean[0], "value_low": max(mean[1], 1.0)}])
-        tips = [
-            tip("load_low:Q", "mean load of all jobs", ".3f"),
-            tip("value_low:Q", "mean value of all jobs", ",.4~r"),
-        ]
+        mean_load = tip("load_low:Q", "mean load of all jobs", ".3f")
+        tips = [mean_load, tip("value_low:Q", "mean value of all jobs", ",.4~r")]
         layers += [
             alt.Chart(centre)
             .mark_point(**_CROSS, stroke=colour, strokeWidth=width)
@@ -419,7 +417,6 @@ def _distribution(
     columns: Mapping[str, Style], step: float, cells: Cells, y: alt.Y, brush: Any, legend: bool
 ) -> alt.Chart:
     """Draw, per run, the share of the jobs of the selected loads at or below each value."""
-    names = json.dumps([*columns])
     key = alt.Legend(title=None, orient="top", columns=1, labelLimit=220, symbolStrokeWidth=3)
     axis = alt.Axis(format="%", title="jobs at or below", values=[0, 0.5, 1])
     return (
@@ -431,7 +428,8 @@ def _distribution(
         .transform_flatten(["j", "n"])
         .transform_aggregate(jobs="sum(n)", groupby=["c", "j"])
         .transform_calculate(
-            run=f"{names}[datum.c]", place="datum.j", value_low=value_at(f"(datum.j + 1) * {cells.values}", step)
+            run=f"{json.dumps([*columns])}[datum.c]", place="datum.j",
+            value_low=value_at(f"(datum.j + 1) * {cells.values}", step),
         )
         .transform_window(upto="sum(jobs)", sort=[alt.SortField("place")], groupby=["c"])
         .transform_joinaggregate(total="sum(jobs)", groupby=["c"])
