@@ -1,5 +1,7 @@
 """Tests of the reader of a Slurm site's configuration."""
 
+import itertools
+import re
 from pathlib import Path
 
 import pytest
@@ -386,6 +388,50 @@ def test_the_interval_turns_cycles_off_or_is_a_number(folder):
     assert read_site(folder / "slurm.conf").options["scheduler_parameters"] == {"bf_interval": -1}
     (folder / "slurm.conf").write_text(f"{text}soon\n")
     with pytest.raises(SwflowError, match=r"slurm.conf:3: bf_interval: 'soon'; expected a whole number"):
+        read_site(folder / "slurm.conf")
+
+
+def test_passes_that_slurm_never_makes_are_not_simulated(folder):
+    text = "NodeName=a CPUs=2\nPartitionName=p Nodes=a\nSchedulerParameters=sched_interval="
+    (folder / "slurm.conf").write_text(f"{text}-1\n")
+    site = read_site(folder / "slurm.conf")
+    assert "scheduler_parameters" not in site.options
+    notes = {note.name: note.treatment.simulated for note in site.notes if note.treatment}
+    assert notes["SchedulerParameters.sched_interval"] == "no"
+    (folder / "slurm.conf").write_text(f"{text}10\n")
+    notes = {note.name: note.treatment.simulated for note in read_site(folder / "slurm.conf").notes if note.treatment}
+    assert notes["SchedulerParameters.sched_interval"] == "yes"
+
+
+def test_the_largest_weights_of_slurm_make_a_scheduler(folder):
+    tiers = "".join(f"PartitionName=p{tier} Nodes=ALL PriorityTier={tier}\n" for tier in range(1, 9))
+    weights = "".join(
+        f"PriorityWeight{name}=4294967295\n" for name in ("Age", "Fairshare", "JobSize", "Partition", "QOS")
+    )
+    (folder / "slurm.conf").write_text(f"PriorityType=priority/multifactor\n{weights}NodeName=n[1-2] CPUs=4\n{tiers}")
+    (folder / "qos.txt").write_text("Name|Priority\nhigh|4294967293\n")
+    options = read_site(folder / "slurm.conf", qos=folder / "qos.txt").options
+    Scheduler.of("site", options)
+    priority = options["priority"]
+    assert priority["age"] == 4294967295
+    points = sorted(priority["partition_factors"].values())
+    assert all(high - low > 4 * 4294967295 for low, high in itertools.pairwise(points))
+
+
+@pytest.mark.parametrize(
+    ("lines", "error"),
+    [
+        ("PriorityWeightAge=1000000000001", "slurm.conf:1: PriorityWeightAge: 1000000000001; expected at most 1,000,0"),
+        ("PriorityWeightAge=9\nPriorityMaxAge=0", "slurm.conf:2: PriorityMaxAge: 0.0; expected above 0"),
+        ("SchedulerParameters=bf_window=50000", "slurm.conf:1: bf_window: 50000; expected at most 43,200"),
+        ("PriorityWeightAge=900000000000", "slurm.conf: schedulers: site: priority: partition: 1800000000002.0"),
+    ],
+)
+def test_options_that_no_scheduler_can_have_are_refused_at_once(folder, lines, error):
+    partitions = "".join(f"PartitionName=p{tier} Nodes=ALL PriorityTier={tier}\n" for tier in (1, 2, 3))
+    conf = f"{lines}\nPriorityType=priority/multifactor\nNodeName=n[1-2] CPUs=4\n{partitions}"
+    (folder / "slurm.conf").write_text(conf)
+    with pytest.raises(SwflowError, match=re.escape(error)):
         read_site(folder / "slurm.conf")
 
 

@@ -91,6 +91,10 @@ class Preemption(TypedDict, total=False):
 #: The most nodes of a machine, and units of a resource on a node: products with processors stay exact in 64 bits.
 MOST_NODES, MOST_ON_NODE = 65_536, 2**31
 
+#: The largest weight and factor of a priority. Weights of Slurm are below 2^32; those that place tiers of partitions
+#: apart are larger. In floating point, sums of such weights are exact to 0.001 points.
+MOST_POINTS = 1e12
+
 
 def _key(kind: str, meaning: str, choices: Mapping[str, str] | None = None, **more: Any) -> Option:
     """Return a key that can be left out; the arguments are those of `Option`."""
@@ -102,7 +106,7 @@ def _number(meaning: str, **bounds: Any) -> Option:
 
 
 def _points(meaning: str) -> Option:
-    return _number(meaning, least=0, most=1e9)
+    return _number(meaning, least=0, most=MOST_POINTS)
 
 
 def _named(meaning: str, each: Option) -> Option:
@@ -115,7 +119,7 @@ def _count(meaning: str) -> Option:
 
 # -- priority
 
-_FACTORS = Option("number", least=0, most=1e9)
+_FACTORS = Option("number", least=0, most=MOST_POINTS)
 
 
 def weights_with_factors(found: Any, where: str) -> Any:

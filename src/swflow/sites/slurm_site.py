@@ -15,7 +15,9 @@ import yaml
 from swflow.errors import SwflowError, one_line, visible
 from swflow.files.yaml import parse_yaml
 from swflow.log.site import SITE
-from swflow.scheduling.nested_options import SCHEDULER_PARAMETERS
+from swflow.scheduling.nested_options import PRIORITY, SCHEDULER_PARAMETERS
+from swflow.scheduling.option_checks import checked
+from swflow.scheduling.scheduler import Scheduler
 from swflow.sites.conf import Node, SlurmConf, SlurmPartition, counted, read_slurm_conf
 from swflow.sites.defaults import with_defaults
 from swflow.sites.limits import (
@@ -40,6 +42,9 @@ _OPTIONS = Path(__file__).with_name("options.yaml")
 #: The order of jobs without priorities: that of submission, also for jobs that become eligible later (`priority_p_set`
 #: in Slurm's priority_basic.c).
 _BY_SUBMISSION = "job_id"
+
+#: The interval of passes and cycles that Slurm never makes.
+_NEVER = "-1"
 
 #: The parameters of Slurm's schedulers that are simulated.
 _PARAMETERS = [name for name in SCHEDULER_PARAMETERS if name != "end_delay"]
@@ -109,7 +114,7 @@ def read_site(
     ``sacctmgr show assoc -P``, ``scontrol show res``, ``sshare -a -l -P`` and, for ``nodes``, ``scontrol show node``;
     for ``events`` it is ``sacctmgr show event -P``. Times of reservations and events are those of ``time_zone``, by
     default those of the log. ``version`` of Slurm decides about the defaults of slurm.conf.
-    Raise `SwflowError`, with file and line, if one has another form.
+    Raise `SwflowError`, with file and line, if one has another form, or if no scheduler can have its options.
     """
     slurm = with_defaults(read_slurm_conf(conf, nodes), version)
     levels = [] if qos is None else read_table(qos, "sacctmgr show qos -P", ["name", "priority"])
@@ -149,7 +154,12 @@ def read_site(
     ignored += [*flat_in_words(members), *differences_in_words(slurm.partitions, *limiting)]
     cluster = slurm.text("ClusterName")
     limits = not_simulated(*limiting)
-    return SlurmSite(processors, len(serving), without_empty(options), notes, cluster, ignored, limits)
+    options = without_empty(options)
+    try:
+        Scheduler.of(SITE, options)
+    except SwflowError as error:
+        raise type(error)(f"{conf}: {error}") from None
+    return SlurmSite(processors, len(serving), options, notes, cluster, ignored, limits)
 
 
 def _of_cluster(members: list[Row], cluster: str) -> list[Row]:
@@ -171,7 +181,9 @@ def _order(slurm: SlurmConf, levels: Sequence[Row], has_minutes: bool) -> dict[s
         "partition": "PriorityWeightPartition", "qos": "PriorityWeightQOS",
     }  # fmt: skip
     is_multifactor = slurm.text("PriorityType").lower().endswith("multifactor")
-    priority: dict[str, Any] = {key: is_multifactor and slurm.whole(option) for key, option in weights.items()}
+    priority: dict[str, Any] = {
+        key: is_multifactor and _allowed(slurm, option, key, slurm.whole(option)) for key, option in weights.items()
+    }
     factors: dict[str, Mapping[str, float]] = {
         "partition": _with_tiers(slurm.partitions, priority),
         "qos": {row.text("name"): row.whole("priority") or 0 for row in levels},
@@ -184,13 +196,15 @@ def _order(slurm: SlurmConf, levels: Sequence[Row], has_minutes: bool) -> dict[s
     priority = without_empty(priority)
     found: dict[str, Any] = {"order": "slurm-multifactor", "priority": priority}
     if "age" in priority:
-        priority["max_age"] = min(slurm.seconds("PriorityMaxAge", 7 * 86400.0), 1e12)
+        oldest = min(slurm.seconds("PriorityMaxAge", 7 * 86400.0), 1e12)
+        priority["max_age"] = _allowed(slurm, "PriorityMaxAge", "max_age", oldest)
     if "size" in priority:
         priority["nodes"] = len({name for one in slurm.partitions for name in one.nodes})
     if slurm.text("PriorityFavorSmall").upper() in ("YES", "1", "TRUE") and "size" in priority:
         priority["favor_small"] = True
     if "age" in priority or "fair_share" in priority or (is_multifactor and has_minutes):
-        priority["calc_period"] = slurm.seconds("PriorityCalcPeriod", 300.0)
+        period = slurm.seconds("PriorityCalcPeriod", 300.0)
+        priority["calc_period"] = _allowed(slurm, "PriorityCalcPeriod", "calc_period", period)
     if "fair_share" in priority:
         half_life = slurm.seconds("PriorityDecayHalfLife", 7 * 86400.0)
         found |= {"half_life": half_life} if 0 < half_life < math.inf else {}
@@ -207,6 +221,12 @@ def _order(slurm: SlurmConf, levels: Sequence[Row], has_minutes: bool) -> dict[s
     if is_multifactor:
         priority["whole_points"] = True
     return found
+
+
+def _allowed(slurm: SlurmConf, option: str, key: str, number: float) -> Any:
+    """Return the number of an option; raise an error with its place if a key of ``priority`` does not allow it."""
+    value = slurm.options.get(option.lower())
+    return number if value is None else checked(PRIORITY[key], number, f"{value.place}: {value.name}")
 
 
 def _with_tiers(partitions: Sequence[SlurmPartition], priority: dict[str, Any]) -> Mapping[str, float]:
@@ -238,13 +258,16 @@ def _backfill(slurm: SlurmConf) -> dict[str, Any]:
     """Return how jobs may overtake."""
     given = slurm.parameters()
     if slurm.text("SchedulerType", "sched/backfill").lower().endswith("builtin"):
-        given["bf_interval"] = "-1"  # which makes no cycles
+        given["bf_interval"] = _NEVER
     place = slurm.options["schedulerparameters"].place if "schedulerparameters" in slurm.options else ""
-    found = {
-        name: whole_number(given[name], f"{place}: {name}", least=-1, most=2**31)
-        for name in _PARAMETERS
-        if name in given
-    }
+    if given.get("sched_interval") == _NEVER:
+        del given["sched_interval"]
+    found = {}
+    for name in _PARAMETERS:
+        if name in given:
+            where = f"{place}: {name}"
+            value = whole_number(given[name], where, least=-1, most=2**31)
+            found[name] = checked(SCHEDULER_PARAMETERS[name], value, where)
     return {"backfill": "slurm", "scheduler_parameters": found}
 
 
@@ -378,7 +401,7 @@ def _conf_notes(slurm: SlurmConf, levels: Sequence[Row]) -> list[Note]:
 
 
 def _note(value: Value, known: Mapping[str, Treatment | None]) -> Note:
-    treatment = _treatment(value.name, known)
+    treatment = known.get(f"{value.name}={value.text}".lower()) or _treatment(value.name, known)
     is_neutral = treatment is not None and value.text.upper() in (text.upper() for text in treatment.neutral)
     return Note(value.name, value.text, str(value.place), None if is_neutral else treatment)
 
