@@ -226,7 +226,9 @@ def check_columns(jobs: pl.DataFrame, name: str, needed: Iterable[str] = NEEDED_
     """
     for column in needed:
         if column not in jobs.columns:
-            raise SwflowError(f"{name}: no column {column}; a workload needs {', '.join(needed)}")
+            is_optional = column not in NEEDED_COLUMNS
+            remedy = "clean the log with swflow, or add it" if is_optional else f"a workload needs {', '.join(needed)}"
+            raise SwflowError(f"{name}: no column {column}; {remedy}")
     known = JOB_COLUMNS | IMPORTED_COLUMNS | ELIGIBILITY_COLUMNS
     typed = [column for column, found in jobs.schema.items() if column in JOB_COLUMNS or found == pl.Null]
     for column, found in jobs.schema.items():

@@ -13,7 +13,7 @@ from swflow.errors import SwflowError
 from swflow.files.atomic import write_text
 from swflow.files.reading import read_json
 from swflow.jobs.randomness import uniform_per_job
-from swflow.jobs.table import Workload, require_known
+from swflow.jobs.table import Workload, check_columns, require_known
 from swflow.workload.models.fit_measures import correlation, kolmogorov_smirnov
 
 #: Columns with recorded memory, in KB per processor, by the value of the option.
@@ -67,7 +67,8 @@ def fit_memory(workload: Workload, record: str = "used") -> MemoryModel:
     if record not in RECORDS:
         raise SwflowError(f"memory: from_log: unknown record {record!r}; use {' or '.join(RECORDS)}")
     column = RECORDS[record]
-    known = workload.jobs.filter(pl.all_horizontal(pl.col(column, "run_time", "processors").is_not_null()))
+    jobs = check_columns(workload.jobs, f"memory: {workload.name}", (column, "run_time", "processors"))
+    known = jobs.filter(pl.all_horizontal(pl.col(column, "run_time", "processors").is_not_null()))
     if known.is_empty():
         raise SwflowError(
             f"memory: {workload.name}: no job has a {column.replace('_', ' ')} that a model could be fitted to; "

@@ -12,7 +12,7 @@ import polars as pl
 from swflow.errors import SwflowError, shown
 from swflow.files.reading import FILE, read_text
 from swflow.jobs.randomness import uniform_per_job
-from swflow.jobs.table import JOB_COLUMNS, Entry, Workload
+from swflow.jobs.table import JOB_COLUMNS, Entry, Workload, check_columns
 from swflow.values import LONGEST_TIME, whole_number
 from swflow.values import number as finite
 from swflow.workload.models.memory_model import RECORDS, MemoryModel, draw_memory, shares, spearman
@@ -137,9 +137,10 @@ def memory(
     jobs = workload.jobs
     entry = {"stage": "memory", "read": jobs.height, "kept": jobs.height, "removed": {}, "resource": resource}
     if from_log:
-        given = jobs[RECORDS[from_log]] / 1024.0
+        record = RECORDS[from_log]
+        given = check_columns(jobs, f"memory: {workload.name}", (record,))[record] / 1024.0
         if given.null_count() == jobs.height:
-            raise SwflowError(f"memory: {workload.name}: no job has a {RECORDS[from_log].replace('_', ' ')}")
+            raise SwflowError(f"memory: {workload.name}: no job has a {record.replace('_', ' ')}")
         entry |= {"from_log": from_log, "unknown": given.null_count()}
     elif file is not None:
         listed = read_demands(file, column)

@@ -14,7 +14,7 @@ from swflow.files.atomic import write_text
 from swflow.files.reading import read_json
 from swflow.jobs.machine import Machine
 from swflow.jobs.randomness import generator
-from swflow.jobs.table import Entry, Workload, log_fields, require_known
+from swflow.jobs.table import Entry, Workload, check_columns, log_fields, require_known
 from swflow.workload.clean import clean
 from swflow.workload.models.arrivals import DailyCycle, LogArrivals, arrivals_from_dict, fit_daily_cycle
 from swflow.workload.models.fit_measures import fit_measures
@@ -100,7 +100,7 @@ def fit(
     """
     _check_options(model, arrivals, components, window, repeats)
     workload = _that_ran(workload)
-    jobs = workload.jobs
+    jobs = check_columns(workload.jobs, f"model: {workload.name}", ("requested_time",))
     run_times, processors = attributes_of(workload)
     requested = jobs["requested_time"].to_numpy().astype(float)
     attributes, keys = _fit_attributes(model, run_times, processors, requested, workload.machine, components)

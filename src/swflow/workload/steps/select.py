@@ -6,7 +6,7 @@ import polars as pl
 
 from swflow.errors import SwflowError
 from swflow.jobs.conditions import condition
-from swflow.jobs.table import Workload
+from swflow.jobs.table import Workload, check_columns
 from swflow.workload.clean import without_lost
 from swflow.workload.removals import without_removed
 
@@ -54,7 +54,9 @@ def select(
     """
     if jobs is not None and jobs < 1:
         raise SwflowError(f"select: jobs: {jobs}; expected at least 1")
-    status = list(status)
+    status, without_status = list(status), list(without_status)
+    if status or without_status:
+        check_columns(workload.jobs, f"select: {workload.name}", ("status",))
     rules: list[tuple[str, pl.Expr]] = []
     if status:
         other = ~pl.col("status").is_in(status)
