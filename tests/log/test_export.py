@@ -9,8 +9,9 @@ import pytest
 
 from helpers.cli import call
 from helpers.records import read, sacct, text
+from swflow.files.tables import write_workload
 from swflow.jobs.machine import Machine
-from swflow.jobs.table import IMPORTED_COLUMNS, JOB_COLUMNS, SWF_FIELDS
+from swflow.jobs.table import IMPORTED_COLUMNS, JOB_COLUMNS, SWF_FIELDS, Workload
 from swflow.log.imported import write_log
 from swflow.log.recognise import recognize
 from swflow.log.swf import GUESSED_MACHINE, read_swf
@@ -147,6 +148,29 @@ def test_random_logs_come_back(tmp_path, monkeypatch, ending):
                 assert len(pairs) == len({one for one, _ in pairs}) == len({one for _, one in pairs}), name
             else:
                 assert found[name].to_list() == given[name].to_list(), name
+
+
+def test_columns_without_a_field_are_named(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    jobs = pl.DataFrame({
+        "job_id": [1, 2, 3], "submit_time": [0.0, 1.0, 2.0], "run_time": [9.0, 9.0, 9.0], "processors": [1, 2, 3],
+        "estimate": [9.0, 9.0, 9.0], "depends_on": [None, [1], [1, 2]], "preceding_job_id": [None, 1, None],
+        "eligible_after": [None, None, 4.0], "array_id": [1, 1, None], "array_limit": [2, 2, None],
+        "gpus": [1, 0, None],
+    })  # fmt: skip
+    write_workload(Workload(jobs, Machine(8, 8, resources={"gpus": 4}), "tiny"), "w.parquet")
+    texts = {
+        "json": "Batsim has no field for depends_on (2 jobs), eligible_after (1 job), array_limit (2 jobs), gpus (2",
+        "swf": "SWF has no field for depends_on (1 job), eligible_after (1 job), array_limit (2 jobs), gpus (2 jobs)",
+    }
+    for ending, words in texts.items():
+        assert call("export", "w.parquet", "-o", f"w.{ending}") == 0
+        assert f"w.{ending}: {words}" in capfd.readouterr().err
+    for ending in ("csv", "parquet"):
+        assert call("export", "w.parquet", "-o", f"x.{ending}") == 0
+        assert "no field" not in capfd.readouterr().err
+    assert call("simulate", "w.parquet", "-o", "run.swf") == 0
+    assert "run.swf: SWF has no field for depends_on (1 job), array_limit (2 jobs), gpus" in capfd.readouterr().err
 
 
 def test_schedules(folder):

@@ -442,5 +442,9 @@ def export(
     estimates: For Batsim, which kills jobs at the wall time: raise (to the run time), or kill.
     """
     from swflow.workload.export import export as write_export
+    from swflow.workload.export import left_out_in_words
 
-    say(f"{output}: {write_export(source, output, workload=workload, estimates=estimates):,} jobs of {source}")
+    written = write_export(source, output, workload=workload, estimates=estimates)
+    say(f"{output}: {written.jobs:,} jobs of {source}")
+    if written.left_out:
+        say(f"{output}: {left_out_in_words(written.left_out, output.suffix)}")

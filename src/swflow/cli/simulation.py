@@ -352,9 +352,12 @@ def _simulate_one(
         write_text(output, result.outcomes.write_csv())
     elif output:
         from swflow.log.swf import run_as_swf, write_swf
-        from swflow.workload.export import written_header
+        from swflow.workload.export import left_out_in_words, without_field, written_header
 
         write_swf(output, run_as_swf(opened.jobs, result.outcomes), written_header(opened))
+        left_out = without_field(opened, output.suffix, is_run=True)
+        if left_out:
+            say(f"{output}: {left_out_in_words(left_out, output.suffix)}")
     if known_schedule:
         from swflow.scheduling.reference_schedule import write_known_schedule
 

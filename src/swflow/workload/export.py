@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -13,13 +13,23 @@ from swflow.errors import SwflowError
 from swflow.files.atomic import atomic_path
 from swflow.files.tables import read_metadata, read_parquet, write_workload
 from swflow.jobs.machine import Machine
-from swflow.jobs.table import Workload, check_columns
+from swflow.jobs.table import Workload, check_columns, has_values
 from swflow.log.site import SIZES
 from swflow.log.swf import GUESSED_MACHINE, run_as_swf, write_swf
 from swflow.workload.clean import GUESSED, guess_of, is_as_recorded, open_workload, stated_machine
 
 #: Supported suffixes of `export`.
 ENDINGS = (".swf", ".swf.gz", ".csv", ".parquet", ".json")
+
+#: Columns that decide when a job may start, besides the machine's resources, for which SWF and Batsim have no field.
+_WITHOUT_FIELD = ("depends_on", "eligible_after", "cancelled_after", "array_limit", "shapes")
+
+
+class Exported(NamedTuple):
+    """What `export` wrote: the number of jobs, and the jobs with a value in each column that the format lacks."""
+
+    jobs: int
+    left_out: Mapping[str, int]
 
 
 def export(
@@ -28,7 +38,7 @@ def export(
     *,
     workload: str | os.PathLike[str] | None = None,
     estimates: str = "raise",
-) -> int:
+) -> Exported:
     """
     Write a workload or a schedule in the format given by the suffix of the output.
 
@@ -37,7 +47,7 @@ def export(
 
     ``source`` is a workload, a log, or a run, with the path of its ``workload`` if that was moved. Batsim kills a job
     at its wall time; the ``estimates`` "raise" raise the wall time to the run time if it is smaller, "kill" do not.
-    The result is the number of jobs.
+    The result has the number of jobs, and what SWF and Batsim have no field for.
     """
     path = Path(output)
     ending = next((ending for ending in reversed(ENDINGS) if path.name.endswith(ending)), None)
@@ -68,7 +78,50 @@ def export(
                 table.write_parquet(temporary, compression="zstd")
             else:
                 _without_nesting(table).write_csv(temporary)
-    return table.height
+    is_nested = ending in (".csv", ".parquet")
+    return Exported(
+        table.height, {} if is_nested else without_field(replace(opened, jobs=table), ending, is_run=is_run)
+    )
+
+
+def without_field(workload: Workload, ending: str, *, is_run: bool) -> dict[str, int]:
+    """
+    Count the jobs with values that decide when they may start, and that a format has no field for, by column.
+
+    The format is SWF or Batsim's, by the ending. SWF has a predecessor (field 17), and cancelled jobs with their waits.
+    The submit times of a run are those at which jobs became eligible.
+
+    Examples
+    --------
+    >>> jobs = pl.DataFrame({"job_id": [1, 2, 3], "depends_on": [None, [1], [1, 2]], "preceding_job_id": [None, 1, 1]})
+    >>> without_field(Workload(jobs, Machine.of(8), "tiny"), ".swf", is_run=False)
+    {'depends_on': 1}
+    """
+    jobs, found = workload.jobs, {}
+    wanted = [name for name in (*_WITHOUT_FIELD, *workload.machine.resources) if has_values(jobs, name)]
+    for name in wanted:
+        is_lost = pl.col(name).is_not_null()
+        if ending != ".json" and name == "depends_on" and "preceding_job_id" in jobs.columns:
+            is_lost &= pl.col(name).ne_missing(pl.concat_list("preceding_job_id"))
+        if ending != ".json" and name == "cancelled_after" and "wait_time" in jobs.columns:
+            is_lost &= pl.col(name).ne_missing(pl.col("wait_time"))
+        count = jobs.select(is_lost.sum()).item()
+        if count and not (is_run and name == "eligible_after"):
+            found[name] = count
+    return found
+
+
+def left_out_in_words(left_out: Mapping[str, int], ending: str) -> str:
+    """
+    Return which columns a format has no field for; empty if there is none.
+
+    Examples
+    --------
+    >>> left_out_in_words({"depends_on": 3, "array_limit": 1200}, ".json")
+    'Batsim has no field for depends_on (3 jobs), array_limit (1,200 jobs): left out'
+    """
+    columns = ", ".join(f"{name} ({count:,} job{'s' * (count != 1)})" for name, count in left_out.items())
+    return f"{'Batsim' if ending == '.json' else 'SWF'} has no field for {columns}: left out" if columns else ""
 
 
 def written_header(workload: Workload) -> dict[str, list[str]]:
