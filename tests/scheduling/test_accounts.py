@@ -21,6 +21,7 @@ from swflow.errors import SwflowError
 from swflow.jobs.machine import Machine
 from swflow.jobs.randomness import generator
 from swflow.jobs.table import Workload
+from swflow.log.swf import read_swf
 from swflow.scheduling.orders.formula import compile_formula
 from swflow.scheduling.orders.multifactor import multifactor
 from swflow.scheduling.orders.vocabulary import ORDERS
@@ -556,13 +557,16 @@ def test_a_known_schedule_states_no_order_that_was_not_used(workload: Workload):
         ({"gpus": 1}, {"resources": {"gpus": 2}}),
         ({"array_id": 1, "array_limit": 5}, {}),
         ({"cancelled_after": 60.0}, {}),
+        ({"depends_on": [1]}, {}),
+        ({}, {"backfill": "slurm", "nodes": [{"count": 4, "processors": 8, "resources": {"gpus": 1}}]}),
+        ({"constraint_id": 1}, {"backfill": "slurm", "nodes": [{"count": 4, "processors": 8}]}),
     ],
 )
 def test_a_known_schedule_needs_fields_for_what_determines_it(columns, options, workload: Workload, tmp_path: Path):
     jobs = workload.jobs.head(20).with_columns(**{name: pl.lit(value) for name, value in columns.items()})
-    some, scheduler = replace(workload, jobs=jobs), Scheduler(backfill="easy", **options)
+    some, scheduler = replace(workload, jobs=jobs), Scheduler(**{"backfill": "easy"} | options)
     with pytest.raises(SwflowError, match="SWF has no field"):
-        write_known_schedule(tmp_path / "known.swf", some, simulate(some, scheduler), scheduler)
+        write_known_schedule(tmp_path / "known.swf", some, pl.DataFrame(), scheduler)
 
 
 def test_a_known_schedule_states_what_it_was_made_by(workload: Workload):
@@ -579,6 +583,54 @@ def test_a_known_schedule_states_what_it_was_made_by(workload: Workload):
         assert words in text
     several = Scheduler(clusters=({"processors": 8, "partition": "batch"},), dispatch="partition")
     assert 'Cluster 1: {"partition": ["batch"]}' in "\n".join(conventions(workload, several))
+
+
+def test_a_known_schedule_states_every_option(workload: Workload):
+    nodes = [{"count": 2, "processors": 8}, {"count": 1, "processors": 16, "partition": "debug"}]
+    scheduler = Scheduler(
+        order="slurm-multifactor", backfill="slurm", nodes=nodes, priority={"age": 5, "whole_points": True},
+        scheduler_parameters={"bf_interval": 7}, preemption={"partition": {"debug": 2}},
+    )  # fmt: skip
+    lines = conventions(workload, scheduler)
+    assert lines[1] == "Machine: 32 processors; jobs are on particular ones of 3 nodes"
+    text = "\n".join(lines)
+    for words in (
+        'Option nodes: [{"count": 2, "processors": 8}', 'Parameters of backfill slurm: {"bf_interval": 7, "bf_w',
+        'Option preemption: {"partition": {"debug": 2}}', 'Option priority: {"age": 5, "whole_points": true}',
+    ):  # fmt: skip
+        assert words in text
+    assert 'Option feedback: "sessions"' in conventions(workload, Scheduler(feedback="sessions"))
+    assert 'Option resources: {"gpus": null}' in conventions(workload, Scheduler(resources={"gpus": None}))
+    assert not [line for line in conventions(workload, Scheduler()) if line.startswith("Option")]
+
+
+def test_a_known_schedule_states_the_queues_of_clusters(workload: Workload):
+    clusters = (
+        {"processors": 8, "order": "user_usage / user_share", "limits": {"user": {"jobs": 3}}},
+        {"processors": 16, "backfill": "easy", "reservations": 2, "order": lambda now, submit, *others: submit},
+    )
+    scheduler = Scheduler(clusters=clusters, half_life=60, user_shares={"user3": 2})
+    lines = conventions(workload, scheduler)
+    text = "\n".join(lines)
+    assert lines[1] == "Machine: 24 processors; they are only counted"
+    for words in (
+        "Cluster 1: Order of the queue: the smallest value of user_usage / user_share", "Cluster 2: Reservations: 2",
+        'Cluster 1: Limits: {"user": {"jobs": 3}}; a job beyond a limit is skipped', "counts half after 60 seconds",
+        "Share of user user3: 2", "Cluster 2: Order of the queue: a function",
+    ):  # fmt: skip
+        assert words in text
+    alike = conventions(workload, Scheduler(clusters=({"processors": 8}, {"processors": 9}), backfill="easy"))
+    assert [line for line in alike if line.startswith("Reservations")] == ["Reservations: 1"]
+
+
+def test_a_known_schedule_has_the_size_of_the_scheduler_and_times_of_eligibility(workload: Workload, tmp_path: Path):
+    jobs = workload.jobs.head(20).filter(pl.col("processors") <= 8).with_columns(eligible_after=pl.lit(5.0))
+    some, scheduler = replace(workload, jobs=jobs), Scheduler(clusters=({"processors": 8}, {"processors": 9}))
+    write_known_schedule(tmp_path / "known.swf", some, simulate(some, scheduler), scheduler)
+    found = read_swf(tmp_path / "known.swf")
+    assert found.header["MaxProcs"] == ["17"]
+    assert any("those at which jobs became eligible" in note for note in found.header["Note"])
+    assert found.fields["submit_time"].to_list() == [time + 5 for time in jobs["submit_time"]]
 
 
 # -- what is refused
