@@ -1,5 +1,7 @@
 """The Gymnasium environment: it passes the checker, and an agent that always takes the head is EASY."""
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -93,6 +95,32 @@ def test_what_cannot_be_played_is_said(workload, make):
     env = make(jobs=40).unwrapped
     play(env, lambda *_: 0, seed=1)
     with pytest.raises(SwflowError, match="the episode is over"):
+        env.step(0)
+
+
+@pytest.mark.parametrize(
+    ("columns", "error"),
+    [
+        ({"depends_on": [1]}, "random: column depends_on: not available to agents"),
+        ({"cancelled_after": 5.0}, "random: column cancelled_after: not available to agents"),
+        ({"array_id": 1, "array_limit": 2}, "random: column array_limit: not available to agents"),
+        ({"processors": 9}, "random: job 1 needs 9 of 8 processors"),
+        ({"run_time": -1.0}, "random: job 1: the run time is -1 s"),
+    ],
+)
+def test_workloads_that_agents_do_not_support_are_refused(workload, columns, error):
+    from swflow.scheduling.gym_env import SchedulingEnv
+
+    jobs = workload.jobs.with_columns(**{name: pl.lit(value) for name, value in columns.items()})
+    with pytest.raises(SwflowError, match=error):
+        SchedulingEnv(replace(workload, jobs=jobs))
+
+
+def test_a_job_that_can_never_start_is_an_error(make):
+    env = make(jobs=40).unwrapped
+    env.reset(seed=1)
+    env._replay.machine.free -= 8
+    with pytest.raises(SwflowError, match="processors are never free"):
         env.step(0)
 
 

@@ -7,9 +7,10 @@ import gymnasium
 import numpy as np
 
 from swflow.errors import SwflowError
-from swflow.jobs.eligibility import eligible_jobs
-from swflow.jobs.table import Workload
+from swflow.jobs.eligibility import eligible_jobs, require_supported
+from swflow.jobs.table import Workload, check_workload
 from swflow.scheduling.plugins.protocol import Job, Replay, plain_jobs
+from swflow.scheduling.refusals import EVENT_COLUMNS
 from swflow.scheduling.simulate import SLOWDOWN_BOUND
 
 #: What an agent sees of a waiting job, each between 0 and 1.
@@ -17,6 +18,9 @@ FEATURES = ("wait", "estimate", "processors", "free", "fits", "user", "executabl
 
 #: Waits and estimates of this length or more look alike, seconds.
 LONGEST = 5 * 24 * 3600.0
+
+#: Why agents do not support columns of jobs, by column.
+_UNSUPPORTED = {name: f"column {name}: not available to agents; drop the column" for name in EVENT_COLUMNS}
 
 
 class SchedulingEnv(gymnasium.Env[np.ndarray, np.int64]):
@@ -43,7 +47,7 @@ class SchedulingEnv(gymnasium.Env[np.ndarray, np.int64]):
     Raises
     ------
     SwflowError
-        If the workload has fewer jobs than an episode.
+        If the workload has fewer jobs than an episode, is invalid, or has columns that agents do not support.
 
     Notes
     -----
@@ -67,6 +71,8 @@ class SchedulingEnv(gymnasium.Env[np.ndarray, np.int64]):
         if workload.machine.resources:
             raise SwflowError(f"{workload.name}: agents schedule processors only; give a machine without resources")
         table = eligible_jobs(workload.jobs, workload.name)
+        table = check_workload(table, workload.machine.processors, workload.name)
+        require_supported(table, _UNSUPPORTED, workload.name)
         run = table["run_time"].to_numpy()
         planned = np.maximum(np.maximum(run, table["estimate"].to_numpy()), 1.0)
         self._jobs, self._run = plain_jobs(table, planned), run.tolist()
@@ -159,7 +165,8 @@ class SchedulingEnv(gymnasium.Env[np.ndarray, np.int64]):
                     if job is not picked and job.processors <= machine.free and (in_time or job.processors <= extra):
                         extra -= 0 if in_time else job.processors
                         replay.start([job])
-            replay.advance()
+            if not replay.advance():
+                raise SwflowError(f"step: job {picked.job_id}: {picked.processors} processors are never free")
         replay.start([picked])
 
     def _observe(self) -> np.ndarray:

@@ -15,7 +15,7 @@ _WITH_LOG = ("order", "without_status")
 _SKIPPING = frozenset({"none", "easy", "slurm"})
 
 #: The columns of jobs that leave the queue, or are submitted, because of an event.
-_EVENTS = ("depends_on", "cancelled_after", "array_limit")
+EVENT_COLUMNS = ("depends_on", "cancelled_after", "array_limit")
 
 
 class Refusal(NamedTuple):
@@ -277,15 +277,15 @@ def _of_columns(one: Settings) -> Iterator[tuple[tuple[str, ...], str, str]]:
             "machines with resources have counted processors; use allocation count, or a machine without resources"
         )
         yield ("resources",), "allocation clusters", machine
-        yield _EVENTS, "allocation clusters", "needs allocation count"
+        yield EVENT_COLUMNS, "allocation clusters", "needs allocation count"
     if one.policy is not None:
         alone = (
             "a policy plugin decides by processors alone; use an order and a backfill, or a machine without resources"
         )
         yield ("resources",), "policy", alone
-        yield _EVENTS, "policy", "is not available to a policy plugin"
+        yield EVENT_COLUMNS, "policy", "is not available to a policy plugin"
     if one.shapes != "requested":
-        yield _EVENTS, "shapes", "needs shapes requested"
+        yield EVENT_COLUMNS, "shapes", "needs shapes requested"
     if one.feedback != "none":
         yield ("depends_on",), "feedback", "does not go with feedback; leave one of them out"
     if any(queue.backfill not in _SKIPPING for queue in one.queues):
