@@ -1,5 +1,7 @@
 """From a workload to its outcomes, and the figures of the papers."""
 
+import re
+
 import numpy as np
 import polars as pl
 import pytest
@@ -185,3 +187,25 @@ def test_invariants_on_real_logs(archive, name, backfill):
     assert (outcomes["wait_time"] >= 0).all()
     assert outcomes.height == workload.jobs.height
     assert correlations(outcomes.with_columns(load=0.5))["slowdown"] is None
+
+
+@pytest.mark.parametrize(
+    ("options", "remedy"),
+    [
+        ({}, "give a larger machine (--processors)"),
+        ({"clusters": [{"processors": 4}, {"processors": 2}]}, "give larger clusters, or leave them out with"),
+        (
+            {"backfill": "slurm", "nodes": [{"count": 2, "processors": 2}]},
+            "larger nodes, or leave them out with",
+        ),
+    ],
+)
+def test_the_remedy_for_wide_jobs_is_where_the_size_comes_from(options, remedy):
+    jobs = pl.DataFrame({
+        "job_id": [1], "submit_time": [0.0], "run_time": [5.0], "processors": [5], "estimate": [5.0],
+    })  # fmt: skip
+    with pytest.raises(SwflowError, match=re.escape(remedy)) as error:
+        simulate(Workload(jobs, Machine.of(4), "tiny"), Scheduler(**options))
+    assert "job 1 needs 5 of 4 processors" in str(error.value)
+    if options:
+        assert 'swflow select --where "processors <= 4"' in str(error.value)

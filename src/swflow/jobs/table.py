@@ -175,16 +175,25 @@ def require_known(jobs: pl.DataFrame, columns: Iterable[str], where: str, remedy
 # --- input validation: kernels do not check their arguments, so all of them are checked here -------------------
 
 
+#: What to do about jobs that are wider than a workload's machine.
+FOR_WIDE_JOBS = "give a larger machine (--processors) or drop them when cleaning (rule wider-than-machine)"
+
+
 def check_workload(
-    jobs: pl.DataFrame, machine: int, name: str = "jobs", *, needed: Iterable[str] = NEEDED_COLUMNS
+    jobs: pl.DataFrame,
+    machine: int,
+    name: str = "jobs",
+    *,
+    needed: Iterable[str] = NEEDED_COLUMNS,
+    if_too_wide: str = FOR_WIDE_JOBS,
 ) -> pl.DataFrame:
     """
     Check that a job table can be simulated; raise an error that names the first invalid job or column.
 
     The table has the ``needed`` columns, with the types of `JOB_COLUMNS` or narrower ones, without nulls, sorted by
     (submit time, job id). Times must be finite and at most `LONGEST_TIME`, run times and estimates not negative, and
-    processors from 1 to those of the ``machine``. The result has numbers in the types of the kernels. The check takes
-    O(n) time, some milliseconds for 200,000 jobs.
+    processors from 1 to those of the ``machine``; errors of wider jobs end with ``if_too_wide``. The result has numbers
+    in the types of the kernels. The check takes O(n) time, some milliseconds for 200,000 jobs.
 
     Examples
     --------
@@ -200,7 +209,7 @@ def check_workload(
     require_known(jobs, needed, name, "; drop them when cleaning (rules no-processors and unknown-run-time)")
     times = {column: jobs[column].to_numpy() for column in needed if JOB_COLUMNS[column].is_float()}
     ids = jobs["job_id"].to_numpy()
-    check_arrays(times, jobs["processors"].to_numpy(), machine, name=name, ids=ids)
+    check_arrays(times, jobs["processors"].to_numpy(), machine, name=name, ids=ids, if_too_wide=if_too_wide)
     submit = times["submit_time"]
     unordered = (submit[1:] == submit[:-1]) & (ids[1:] < ids[:-1])
     if unordered.any():
@@ -301,6 +310,7 @@ def check_arrays(
     ids: np.ndarray | None = None,
     stretch: float = 1.0,
     others: Mapping[str, np.ndarray | None] | None = None,
+    if_too_wide: str = FOR_WIDE_JOBS,
 ) -> None:
     """
     Check that the arrays of a kernel fulfil its preconditions; raise an error that names the first invalid job.
@@ -356,7 +366,7 @@ def check_arrays(
         refuse(
             place,
             f" needs {processors[place]:,} of {machine:,} processors, and {wide.sum() - 1:,} more jobs are too "
-            "wide; give a larger machine (--processors) or drop them when cleaning (rule wider-than-machine)",
+            f"wide; {if_too_wide}",
         )
     if lengths * stretch > END_OF_TIME:
         raise SwflowError(

@@ -20,7 +20,7 @@ from swflow.jobs.eligibility import (
     require_supported,
 )
 from swflow.jobs.machine import MOST_PROCESSORS, free_memory
-from swflow.jobs.table import Workload, check_arrays, check_workload, without_status
+from swflow.jobs.table import FOR_WIDE_JOBS, Workload, check_arrays, check_workload, without_status
 from swflow.scheduling.machine.resources import Resources
 from swflow.scheduling.nested_options import Unavailable, require_window
 from swflow.scheduling.nodes import processors_on, units_on
@@ -76,7 +76,8 @@ def prepare(workload: Workload, scheduler: Scheduler) -> Problem:
     times_away = _times_away(scheduler.unavailable, workload.header.seconds_since_start)
     table = without_status(workload.jobs, scheduler.without_status, name)
     # Requests may be wider than the machine, as long as a shape fits.
-    table = check_workload(eligible_jobs(table, name), MOST_PROCESSORS if moldable else max(sizes), name)
+    widest = MOST_PROCESSORS if moldable else max(sizes)
+    table = check_workload(eligible_jobs(table, name), widest, name, if_too_wide=_if_too_wide(scheduler, widest))
     require_supported(table, scheduler.unsupported, name)
     arrays, cancelled_after = array_limits(table, name), cancellations_of(table, name)
     dependencies = dependencies_of(table, scheduler.feedback, name)
@@ -117,6 +118,14 @@ def _sizes(scheduler: Scheduler, processors: int) -> list[int]:
     if scheduler.nodes:
         return [processors_on(scheduler.nodes)]
     return [cluster["processors"] for cluster in scheduler.clusters] or [processors]
+
+
+def _if_too_wide(scheduler: Scheduler, widest: int) -> str:
+    """Return what to do about jobs that are wider than all machines."""
+    where = "clusters" if scheduler.clusters else "nodes"
+    if not (scheduler.clusters or scheduler.nodes):
+        return FOR_WIDE_JOBS
+    return f'give larger {where}, or leave them out with swflow select --where "processors <= {widest}"'
 
 
 def _resources_at(workload: Workload, scheduler: Scheduler) -> list[dict[str, int]]:
@@ -262,9 +271,10 @@ def _shapes(name: str, jobs: pl.DataFrame, scheduler: Scheduler, widest: int) ->
         table = table.filter(area.min().over("job") >= scheduler.efficiency * area)
     missing = jobs.height - table["job"].n_unique()
     if missing:
+        larger = "larger clusters" if scheduler.clusters else "a larger machine (--processors)"
         raise SwflowError(
             f"{name}: {missing:,} jobs have no shape of at most {widest:,} processors; "
-            "give a larger machine (--processors) or make their shapes anew with: swflow moldable"
+            f"give {larger} or make their shapes anew with: swflow moldable"
         )
     table = table.sort("job", "processors", maintain_order=True)
     first = np.append(0, np.cumsum(np.bincount(table["job"].to_numpy(), minlength=jobs.height)))
