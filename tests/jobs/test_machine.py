@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import jsonschema
 import polars as pl
 import pytest
 import yaml
@@ -14,6 +15,7 @@ from swflow.files.query import query
 from swflow.files.tables import read_metadata, read_workload, write_table, write_workload
 from swflow.jobs.machine import PRESETS, Machine
 from swflow.jobs.table import Workload
+from swflow.studies.step_options import step_options
 from swflow.workload.clean import open_workload
 from swflow.workload.steps.set_machine import with_machine
 
@@ -128,6 +130,18 @@ def test_the_command_and_the_database(log, capfd):
     options = ["--processors-per-node", 2, "--capacity", "memory=5", "--capacities", "memory_bandwidth=6e3"]
     assert call("machine", "toy.parquet", "-o", "b.parquet", *options) == 0
     assert read_workload("b.parquet").machine == Machine(8, 4, {"memory": 5.0, "memory_bandwidth": 6000.0})
+
+
+def test_a_study_removes_resources_by_the_same_options(log):
+    jobs = tiny().jobs.head(3).with_columns(gpus=pl.lit(1), licenses=pl.lit(1))
+    machine = Machine(16, 16, resources={"gpus": 4, "licenses": 2})
+    write_workload(Workload(jobs, machine, "toy"), "toy.parquet")
+    step = {"kind": "machine", "nodes": 32, "resources": {"gpus": None, "licenses": 3}}
+    schema = yaml.safe_load((ROOT / "workflow/schemas/config.schema.yaml").read_text())
+    jsonschema.validate(step, schema["$defs"]["machine"])
+    options = step_options("plain", {"steps": {"plain": step}}).split()
+    assert call("machine", "toy.parquet", "-o", "toy+plain.parquet", *options) == 0
+    assert read_workload("toy+plain.parquet").machine == Machine(32, 32, resources={"licenses": 3})
 
 
 @pytest.mark.parametrize(

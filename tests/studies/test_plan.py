@@ -245,6 +245,17 @@ def test_configs_fit_the_schema_and_the_catalogue(file):
     assert plan_studies(with_kept({"logs": None, "steps": {}, "schedulers": {}} | config), catalogue).runs
 
 
+def test_only_defaults_of_the_schema_are_null():
+    """A comma in an unquoted description begins a key without a value."""
+
+    def names_of_nulls(part):
+        items = part.items() if isinstance(part, dict) else enumerate(part) if isinstance(part, list) else ()
+        for name, value in items:
+            yield from [name] if value is None and isinstance(part, dict) else names_of_nulls(value)
+
+    assert {*names_of_nulls(SCHEMA)} == {"default"}
+
+
 def test_schema_and_code_have_the_same_options():
     schedulers = SCHEMA["properties"]["schedulers"]["additionalProperties"]["properties"]
     assert schedulers.keys() == {"title", *OPTIONS}

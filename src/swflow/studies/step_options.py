@@ -110,8 +110,8 @@ def command_options(options: Config) -> str:
     """
     Return the options of a step or a log as command-line options, quoted for a shell.
 
-    A list becomes a repeated option, a mapping a repeated option ``KEY=VALUE``; null is omitted. They are sorted by
-    name, so that the order in the config does not matter.
+    A list becomes a repeated option, a mapping a repeated option ``KEY=VALUE``. Null is omitted, and ``none`` in a
+    mapping. Options are sorted by name, so that the order in the config does not matter.
 
     Examples
     --------
@@ -119,6 +119,8 @@ def command_options(options: Config) -> str:
     "--jobs 10000 --where 'user_id == 50' --without-status 5"
     >>> command_options({"nodes": 28, "capacities": {"memory_bandwidth": 6000}})
     '--capacities memory_bandwidth=6000 --nodes 28'
+    >>> command_options({"resources": {"gpus": None, "licenses": 4}})
+    '--resources gpus=none --resources licenses=4'
     """
     words: list[str] = []
     for name in sorted(options):
@@ -128,7 +130,8 @@ def command_options(options: Config) -> str:
             words.append(option if value else option.replace("--", "--no-", 1))
         elif value is not None:
             if isinstance(value, Mapping):
-                value = [f"{key}={value[key]}" for key in sorted(value, key=str)]
+                texts = {key: "none" if one is None else one for key, one in value.items()}
+                value = [f"{key}={texts[key]}" for key in sorted(texts, key=str)]
             for item in value if isinstance(value, list) else [value]:
                 words += [option, json.dumps(item) if isinstance(item, dict) else str(item)]
     return shlex.join(words)

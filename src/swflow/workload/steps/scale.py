@@ -93,9 +93,11 @@ def scale(
     if workload.machine.resources:
         names = ", ".join(workload.machine.resources)
         without = " ".join(f"--resource {name}=none" for name in workload.machine.resources)
+        in_config = ", ".join(f"{name}: null" for name in workload.machine.resources)
         raise SwflowError(
             f"scale: {workload.name}: the units of {names} and the demands of jobs for them cannot be scaled; remove "
-            f"them with swflow machine {without}, and state the units afterwards"
+            f"them with swflow machine {without} (in a config: resources: {{{in_config}}}), and state the units "
+            "afterwards"
         )
     nodes, rest = divmod(processors, workload.machine.processors_per_node)
     target = Machine.of(processors, None if rest else nodes)
