@@ -625,3 +625,37 @@ def test_times_of_reservations_and_events_have_a_zone(folder):
     Scheduler.of("site", options)
     with pytest.raises(SwflowError, match="--timezone: 'Mars'; expected a time zone"):
         read_site(folder / "slurm.conf", events=folder / "events.txt", time_zone="Mars")
+
+
+EVENTS = "Cluster|NodeName|TimeStart|TimeEnd|State|Reason|User\n"
+
+
+def test_windows_that_do_not_end_after_their_beginning_are_counted(folder):
+    rows = ["2026-01-02T00:00:00|2026-01-02T06:00:00", "2026-01-03T00:00:00|2026-01-03T00:00:00"]
+    rows += ["2026-01-05T00:00:00|2026-01-04T00:00:00", "2026-01-06T00:00:00|Unknown"]
+    (folder / "events.txt").write_text(EVENTS + "".join(f"demo|n03|{times}|DOWN|x|y\n" for times in rows))
+    for zone in (None, "UTC"):
+        site = read_site(folder / "slurm.conf", events=folder / "events.txt", time_zone=zone)
+        assert [window["until"] is None for window in site.options["unavailable"]] == [False, True]
+        (text,) = [text for text in site.ignored if "end after their beginning" in text]
+        assert text.startswith("windows that do not end after their beginning are left out: 2, the first of which is ")
+        assert "n03 DOWN (2026-01-03T00:00:00 to 2026-01-03T00:00:00" in text and text.endswith("events.txt:3)")
+        assert len([note for note in site.notes if note.name.startswith("Reservation")]) == 2
+
+
+@pytest.mark.parametrize(
+    ("times", "expected"),
+    [
+        # The clocks of Stockholm are set back from 03:00 to 02:00 on 2026-10-25, at 01:00 UTC.
+        ("2026-10-25T02:50:00|2026-10-25T02:10:00", ("00:50", "01:10")),
+        ("2026-10-25T02:10:00|2026-10-25T02:50:00", ("00:10", "00:50")),
+        ("2026-10-25T01:30:00|2026-10-25T02:30:00", ("23:30", "00:30")),
+        ("2026-10-25T02:30:00|2026-10-25T03:30:00", ("00:30", "02:30")),
+        ("2026-10-25T02:10:00|2026-10-25T02:10:00", None),
+    ],
+)
+def test_windows_in_the_hour_that_is_repeated_end_after_their_beginning(folder, times, expected):
+    (folder / "events.txt").write_text(f"{EVENTS}demo|n03|{times}|DOWN|x|y\n")
+    site = read_site(folder / "slurm.conf", events=folder / "events.txt", time_zone="Europe/Stockholm")
+    found = [(one["from"][11:16], one["until"][11:16]) for one in site.options.get("unavailable", ())]
+    assert found == ([expected] if expected else [])

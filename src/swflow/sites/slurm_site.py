@@ -33,7 +33,7 @@ from swflow.sites.limits import (
 )
 from swflow.sites.lines import Value
 from swflow.sites.tables import Row, read_table
-from swflow.sites.windows import read_events, read_windows, unavailable
+from swflow.sites.windows import empty_in_words, lasting, read_events, read_windows, unavailable
 from swflow.values import whole_number
 
 #: How options are simulated, by name.
@@ -133,6 +133,7 @@ def read_site(
     numbers = {name: number for number, name in enumerate(serving, 1)}
     windows = [] if reservations is None else read_windows(reservations, numbers)
     windows += [] if events is None else read_events(events, numbers)
+    windows, empty = lasting(windows, time_zone)
     options["unavailable"] = unavailable(windows, time_zone)
     options["limits"] = limits_of(slurm.partitions, *limiting)
     has_shares = "fair_share_of" in options.get("priority", {})
@@ -149,6 +150,7 @@ def read_site(
         notes.append(Note("Usage.RawUsage", used[0].text("rawusage"), str(used[0].place), unused))
     processors = sum(slurm.nodes[name].cpus for name in serving)
     ignored = [*slurm.ignored, *_memory_in_words(slurm, serving), *_unknown_qos_in_words(slurm, levels)]
+    ignored += empty_in_words(empty)
     if not is_enforced and any(row.text(column) for row in (*levels, *members) for column in COLUMNS):
         ignored.append(f"limits of QOS and accounts are not simulated: {_NOT_ENFORCED}")
     ignored += [*flat_in_words(members), *differences_in_words(slurm.partitions, *limiting)]

@@ -1,7 +1,7 @@
 """Times at which nodes are unavailable: reservations of today and of the past, and events of nodes."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -75,31 +75,72 @@ def _with_nodes(rows: Sequence[Row], numbers: Mapping[str, int]) -> list[Window]
     return found
 
 
+def lasting(windows: Sequence[Window], time_zone: str | None) -> tuple[list[Window], list[Window]]:
+    """Return the windows that end after their beginning, or never, and the others."""
+    found: tuple[list[Window], list[Window]] = [], []
+    for window in windows:
+        begin, until = _times(window.row, time_zone)
+        found[until is not None and until <= begin].append(window)
+    return found
+
+
 def unavailable(windows: Sequence[Window], time_zone: str | None) -> list[dict[str, Any]]:
     """
     Return the windows in which nodes are unavailable; without a time zone, times are those of the log.
 
     Slurm prints local times of the cluster.
     """
-    return [
-        {
-            "from": _moment(row, "starttime", time_zone),
-            "until": None if row.text("endtime") in ("", "Unknown", "None") else _moment(row, "endtime", time_zone),
-            "nodes": in_ranges(nodes),
-        }
-        for row, nodes in windows
-        if nodes
-    ]
+    found = []
+    for row, nodes in windows:
+        begin, until = _times(row, time_zone)
+        texts = row.text("starttime"), row.text("endtime")
+        if time_zone is not None:
+            texts = begin.isoformat(), until.isoformat() if until else ""
+        if nodes:
+            found.append({"from": texts[0], "until": texts[1] if until else None, "nodes": in_ranges(nodes)})
+    return found
 
 
-def _moment(row: Row, column: str, time_zone: str | None) -> str:
-    """Return a time as text, in UTC if the time zone is known."""
-    text = row.text(column)
-    found = local_time(text, f"{row.place}: {row.text('reservationname')}")
+def _times(row: Row, time_zone: str | None) -> tuple[datetime, datetime | None]:
+    """
+    Return when a window begins and ends, in UTC if the time zone is known; None if it never ends.
+
+    An hour that the end of summer time repeats is the first one, unless the window would end before it begins.
+    """
+    begin = _local(row, "starttime")
+    until = None if row.text("endtime") in ("", "Unknown", "None") else _local(row, "endtime")
     if time_zone is None:
-        return text
+        return begin, until
+    zone = _zone(time_zone)
+    first = _in_utc(begin, zone)
+    if until is None:
+        return first, None
+    last = _in_utc(until, zone)
+    return first, _in_utc(until.replace(fold=1), zone) if last < first else last
+
+
+def _local(row: Row, column: str) -> datetime:
+    return local_time(row.text(column), f"{row.place}: {row.text('reservationname')}")
+
+
+def _zone(name: str) -> ZoneInfo:
     try:
-        zone = ZoneInfo(time_zone)
+        return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise SwflowError(f"--timezone: {time_zone!r}; expected a time zone such as Europe/Stockholm or UTC") from None
-    return found.replace(tzinfo=zone).astimezone(UTC).isoformat()
+        raise SwflowError(f"--timezone: {name!r}; expected a time zone such as Europe/Stockholm or UTC") from None
+
+
+def _in_utc(time: datetime, zone: ZoneInfo) -> datetime:
+    return time.replace(tzinfo=zone).astimezone(UTC)
+
+
+def empty_in_words(windows: Sequence[Window]) -> list[str]:
+    """Return how many windows were left out because they do not end after their beginning."""
+    if not windows:
+        return []
+    first = windows[0].row
+    times = f"{first.text('starttime')} to {first.text('endtime')}, {first.place}"
+    return [
+        f"windows that do not end after their beginning are left out: {len(windows):,}, the first of which is "
+        f"{first.text('reservationname')} ({times})"
+    ]
