@@ -69,6 +69,18 @@ def test_devices_stay(tmp_path):
         assert folder.parent != Path("/dev")
 
 
+def test_folders_of_one_process_are_apart(tmp_path):
+    with folder_beside(tmp_path / "a.parquet") as first, folder_beside(tmp_path / "b.parquet") as second:
+        assert first != second and {first, second} == {*tmp_path.iterdir()}
+        (first / "part").touch()
+        with pytest.raises(SwflowError, match="cannot be written"), folder_beside(tmp_path / "a.parquet"):
+            pass
+        assert (first / "part").exists()
+    assert not [*tmp_path.iterdir()]
+    with folder_beside(tmp_path / ("n" * 255)) as folder:
+        assert len(folder.name) == 255
+
+
 def test_a_socket_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with socket.socket(socket.AF_UNIX) as one:

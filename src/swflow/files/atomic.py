@@ -136,14 +136,14 @@ def _copy(file: Path, stream: Path | int) -> None:
         shutil.copyfileobj(source, target)
 
 
-def _temporary_of(target: Path) -> Path:
-    """Return the path of the temporary file beside a file."""
+def _temporary_of(target: Path, ending: str = "") -> Path:
+    """Return the path of the temporary file, or with an ending the temporary folder, beside a file."""
     begin = f".{os.getpid()}@{_host()}."
     name = os.fsencode(target.name)
-    room = _LONGEST - len(begin)
+    room = _LONGEST - len(begin) - len(ending)
     if room < len(name) <= _LONGEST:
         name = name[-room:]
-    return target.with_name(begin + os.fsdecode(name))
+    return target.with_name(begin + os.fsdecode(name) + ending)
 
 
 @contextmanager
@@ -152,19 +152,20 @@ def folder_beside(path: str | os.PathLike[str]) -> Iterator[Path]:
     target, stream = _followed(Path(path))
     if stream is not None:
         target = Path(tempfile.gettempdir(), "stream")
-    folder = target.with_name(f".{os.getpid()}@{_host()}.parts")
+    folder = _temporary_of(target, ".parts")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         remove_left_over(target)
         folder.mkdir()
-        yield folder
+        try:
+            yield folder
+        finally:
+            _remove(folder)
     except Exception as error:
         reason = reason_of_writing(error)
         if reason is None or isinstance(error, SwflowError):
             raise
         raise SwflowError(f"{folder}: cannot be written ({reason})") from None
-    finally:
-        _remove(folder)
 
 
 def remove_left_over(target: Path) -> None:
