@@ -17,6 +17,7 @@ from swflow.scheduling.nested_options import SCHEDULER_PARAMETERS
 from swflow.scheduling.option_checks import checked
 from swflow.scheduling.option_kinds import Option
 from swflow.scheduling.options import OPTIONS, Options, help_of
+from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.schema import schema_of
 from swflow.studies.workflow import read_config
 
@@ -185,6 +186,20 @@ def test_a_wrong_value_of_a_nested_key_is_one_line_with_its_path(
         assert "\n" not in str(caught.value)
         if part.kind not in ("order", "text"):
             assert not schema.is_valid(value), value
+
+
+@pytest.mark.parametrize(
+    ("options", "where"),
+    [
+        ({"limits": {"user": {1: {"processors": 4}, "1": {"processors": 8}}}}, "limits: user: 1"),
+        ({"limits": {"group": {"a": {"users": {2: {"jobs": 4}, "2": {"jobs": 8}}}}}}, "limits: group: a: users: 2"),
+        ({"order": "fair-share", "user_shares": {3: 1, " 3 ": 2}}, "user_shares: 3"),
+        ({"accounts": {4: {"share": 1}, "4": {"share": 2}}}, "accounts: 4"),
+    ],
+)
+def test_a_number_and_a_text_of_one_name_are_refused(options: dict[str, object], where: str) -> None:
+    with pytest.raises(SwflowError, match=f"^{where} occurs twice"):
+        Scheduler(**options)
 
 
 def test_every_nested_key_has_a_meaning_in_schema_help_and_docs() -> None:

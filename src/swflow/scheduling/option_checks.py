@@ -202,8 +202,20 @@ def _list(option: Option, value: Any, where: str) -> tuple[Any, ...]:
 def _named(option: Option, value: Any, where: str) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise SwflowError(f"{where}: {shown(value)}; expected names with their values")
-    named = {_name(option, key, where): one for key, one in value.items()}
+    named: dict[str, Any] = {}
+    for key, one in value.items():
+        name = _name(option, key, where)
+        _require_new(name, named, where)
+        named[name] = one
     return {name: checked(_each(option), one, f"{where}: {name}") for name, one in named.items()}
+
+
+def _require_new(name: str, known: Mapping[str, Any], where: str) -> None:
+    """Raise an error if a name occurs twice, as a number and as a text."""
+    if name in known:
+        raise SwflowError(
+            f"{where}: {name} occurs twice, as a number and as a text, or with blanks; expected one entry"
+        )
 
 
 def _units(option: Option, value: Any, where: str) -> dict[str, int | None]:
@@ -222,9 +234,10 @@ def _units(option: Option, value: Any, where: str) -> dict[str, int | None]:
 def _keys(option: Option, value: Any, where: str) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise SwflowError(f"{where}: {shown(value)}; expected {option.expected or _keys_expected(option)}")
-    found = {}
+    found: dict[str, Any] = {}
     for key, one in value.items():
         name, part = _part(option, key, one, where)
+        _require_new(name, found, where)
         found[name] = checked(part, one, f"{where}: {name}")
     for key in option.needed:
         if key not in found:
