@@ -24,6 +24,7 @@ from swflow.log.swf import (
     run_as_swf,
     write_swf,
 )
+from swflow.workload.models.arrivals import clock_at_start
 
 JOB = "1 0 -1 60 4 -1 -1 4 90 -1 1 3 -1 -1 -1 -1 -1 -1"
 WHOLE = [dtype == pl.Int64 for dtype in SWF_FIELDS.values()]
@@ -304,6 +305,17 @@ def test_time_zone_by_name_then_offset_then_utc():
     assert Header({"TimeZoneString": ["Nowhere/Else"], "TimeZone": ["3600"]}).time_zone == timezone(timedelta(hours=1))
     assert Header({"TimeZoneString": ["../etc/passwd"]}).time_zone == UTC
     assert Header({}).time_zone == UTC
+
+
+@pytest.mark.parametrize("start", ["1300000000000", "1e29", "-1e20"])
+def test_a_start_that_is_no_date_is_an_error(start):
+    header = Header({"UnixStartTime": [start]})
+    for use in (
+        lambda: header.seconds_since_start(date(2011, 3, 13)), lambda: clock_at_start(header), header.local_time,
+    ):  # fmt: skip
+        with pytest.raises(SwflowError, match=r"^UnixStartTime: -?1.*; expected seconds since 1970") as error:
+            use()
+        assert ("milliseconds" in str(error.value)) == (start == "1300000000000")
 
 
 def test_seconds_since_start_is_local_midnight():

@@ -226,5 +226,4 @@ def _shown(seconds: float, header: Any) -> str:
 
 def local(seconds: float, header: Any) -> datetime:
     """Return the local time of a moment of a log, whose header has the start."""
-    whole = Header.of(header)
-    return datetime.fromtimestamp((whole.start or 0) + seconds, whole.time_zone)
+    return Header.of(header).local_time(seconds)

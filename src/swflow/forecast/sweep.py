@@ -251,7 +251,7 @@ def noons_of(workload: Workload, last: float) -> np.ndarray:
     first = float(submit.min())
     if not header.start:
         return np.arange(math.ceil(first / DAY - 0.5) + 0.5, last / DAY) * DAY
-    day, found = datetime.fromtimestamp(header.start + first, header.time_zone).date(), []
+    day, found = header.local_time(first).date(), []
     while (noon := header.seconds_since_start(datetime.combine(day, time(12)))) <= last:
         found.append(noon)
         day += timedelta(days=1)

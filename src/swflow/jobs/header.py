@@ -9,6 +9,7 @@ from decimal import Decimal
 from functools import cached_property
 
 from swflow.errors import SwflowError
+from swflow.values import LATEST, MOST_MILLISECONDS
 
 #: Columns with numbers instead of names, and the header key with values ``NUMBER NAME`` for each. Queue and Partition
 #: are keys of the standard; the others use the same format.
@@ -117,6 +118,24 @@ class Header(Mapping[str, list[str]]):
             return timezone(timedelta(seconds=offset))
         return UTC
 
+    def local_time(self, seconds: float = 0.0) -> datetime:
+        """
+        Return the site's local time at a second of the log; without a known start, the log starts in 1970.
+
+        Examples
+        --------
+        >>> Header({"UnixStartTime": ["1300000000000"]}).local_time()
+        Traceback (most recent call last):
+            ...
+        swflow.errors.SwflowError: UnixStartTime: 1300000000000; expected seconds since 1970; these may be milliseconds
+        """
+        start = self.start or 0
+        try:
+            return datetime.fromtimestamp(start + seconds, UTC).astimezone(self.time_zone)
+        except (ValueError, OverflowError, OSError):
+            hint = "; these may be milliseconds" if LATEST < start <= MOST_MILLISECONDS else ""
+            raise SwflowError(f"UnixStartTime: {start}; expected seconds since 1970{hint}") from None
+
     def seconds_since_start(self, moment: date) -> float:
         """
         Return the seconds from the log's start to a date or time, comparable to submit times; negative before it.
@@ -137,6 +156,7 @@ class Header(Mapping[str, list[str]]):
             moment = datetime.combine(moment, time())
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=self.time_zone)
+        self.local_time()  # raises an error if the start is no date
         return moment.timestamp() - self.start
 
     @cached_property

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import numpy as np
 
@@ -136,10 +136,9 @@ def fit_daily_cycle(submit_times: np.ndarray, header: Header) -> DailyCycle:
 
 def clock_at_start(header: Header) -> float:
     """Return the site's local time at second 0 of a log: seconds since Monday, 0:00."""
-    start = header.start
-    if start is None:
+    if header.start is None:
         return 0.0
-    moment = datetime.fromtimestamp(start, UTC).astimezone(header.time_zone)
+    moment = header.local_time()
     midnight = moment.replace(hour=0, minute=0, second=0, microsecond=0)
     return (timedelta(days=moment.weekday()) + (moment - midnight)).total_seconds()
 
