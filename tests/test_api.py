@@ -67,6 +67,11 @@ def test_from_a_log_to_a_figure(tmp_path, capfd):
     found = swflow.query("SELECT jobs, mean_wait_time FROM metrics WHERE scheduler = $name", database, {"name": "easy"})
     assert found["jobs"].to_list() == [300]
     assert found["mean_wait_time"].item() == pytest.approx(easy["wait_time"].mean())
+    twice = "SELECT a.jobs, b.jobs, a.run FROM metrics AS a JOIN metrics AS b USING (run)"
+    with pytest.raises(SwflowError, match="several columns are named jobs; name the columns with AS"):
+        swflow.query(twice, database)
+    with pytest.raises(SystemExit, match="1"):
+        main(["sql", twice, "--database", str(database), "--json"])
     spec = swflow.draw("timeline", database, log="demo", output=tmp_path / "demo.json")
     assert spec["$schema"] and (tmp_path / "demo.json").stat().st_size > 1000
     answer = swflow.whatif(workload, ["easy", "mine: {order: sjf, backfill: easy}"], processors=["+50%"])

@@ -115,8 +115,10 @@ def query(
     ...              "site.duckdb", {"name": "easy"})  # doctest: +SKIP
     """
     from swflow.files.query import query as run_query
+    from swflow.files.query import require_unique_columns
 
     columns, rows = run_query(database, sql, parameters=parameters)
+    require_unique_columns(columns)
     return pl.DataFrame(rows, schema=columns, orient="row", infer_schema_length=None)
 
 

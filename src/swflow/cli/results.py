@@ -310,7 +310,9 @@ def _write_json(columns: Sequence[str], rows: Sequence[Sequence[Any]], output: P
     import json
 
     from swflow.files.atomic import write_text
+    from swflow.files.query import require_unique_columns
 
+    require_unique_columns(columns)
     found = [as_plain(dict(zip(columns, row, strict=True))) for row in rows]
     text = json.dumps(found, indent=1, default=str, ensure_ascii=False) + "\n"
     if output is None:

@@ -1,7 +1,7 @@
 """Query the database: read-only connections, and a single SQL query with rows or a file as its result."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -143,6 +143,13 @@ def fetched(result: duckdb.DuckDBPyConnection, most: int | None = None) -> tuple
     """Return the names of the columns and the rows of an executed query, or the first ``most`` rows."""
     rows = result.fetchall() if most is None else result.fetchmany(most)
     return [column[0] for column in result.description or ()], rows
+
+
+def require_unique_columns(columns: Sequence[str]) -> None:
+    """Raise an error if two columns of a result have one name."""
+    repeated = sorted({name for name in columns if columns.count(name) > 1})
+    if repeated:
+        raise SwflowError(f"sql: several columns are named {', '.join(repeated)}; name the columns with AS")
 
 
 def _reading_statement(connection: duckdb.DuckDBPyConnection, sql: str) -> str:
