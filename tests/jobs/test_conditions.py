@@ -139,3 +139,13 @@ def test_conditions_agree_with_pythons_evaluation(made, table):
                 continue
             if all(abs(row[name]) < 2**50 for name in ("a", "b", "x")) and "1e" not in text and "10000" not in text:
                 assert is_kept == expected
+
+
+def test_negative_whole_numbers_are_compared_exactly():
+    large = 2**53
+    table = pl.DataFrame({"x": [-large - 1, -large, 5, None]})
+    for text, found in {
+        f"x == -{large + 1}": [-large - 1], f"x == -{large}": [-large], f"-{large} > x": [-large - 1], f"x < -{large}":
+        [-large - 1], f"x in (-{large + 1}, 5)": [-large - 1, 5], "x == +5": [5], "x - -5 == 10": [5],
+    }.items():  # fmt: skip
+        assert table.filter(condition(text, table.schema, "where"))["x"].to_list() == found, text

@@ -203,6 +203,8 @@ def _evaluate(tree: ast.expr, columns: Mapping[str, pl.Series]) -> pl.Series:
             return _constant(number)
         case ast.Name(id=name):
             return columns[name]
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
+            return _constant(-number)
         case ast.UnaryOp(op=op, operand=operand):
             value = _evaluate(operand, columns)
             return ~value if isinstance(op, ast.Not) else -value.cast(pl.Float64) if isinstance(op, ast.USub) else value
