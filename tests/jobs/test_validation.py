@@ -254,6 +254,9 @@ def test_numbered_processors_beyond_the_memory_are_an_error(allocation: str, mon
     large = replace(workload(), machine=Machine.of(2**31))
     text = message(simulate, large, Scheduler(allocation=allocation))
     assert "2,147,483,648 numbered processors take at least" in text and "1.0 GB are free; use allocation count" in text
+    clusters = ({"processors": 2**31, "allocation": allocation}, {"processors": 4, "allocation": "first-contiguous"})
+    text = message(simulate, large, Scheduler(clusters=clusters))
+    assert f"allocation {', '.join(sorted((allocation, 'first-contiguous')))}: 2,147,483,652 numbered" in text
     assert simulate(large, Scheduler(backfill="easy"))["start_time"].to_list() == [0.0, 1.0, 1.0]
 
 

@@ -180,7 +180,7 @@ def _jobs(table: pl.DataFrame, scheduler: Scheduler, demands: np.ndarray | None)
     )
     if scheduler.end_delay:  # the outcomes are without it
         run = run + scheduler.end_delay
-        if scheduler.prediction == "system" or not scheduler.is_slurm:
+        if scheduler.prediction == "system":
             planned = planned + scheduler.end_delay  # only the plans of backfill slurm may be too short
     return Jobs(
         submit,
@@ -331,7 +331,7 @@ def _require_memory(name: str, processors: int, scheduler: Scheduler) -> None:
     free = free_memory()
     if free is not None and needed > free:
         raise SwflowError(
-            f"{name}: allocation {scheduler.allocation}: {processors:,} numbered processors "
+            f"{name}: allocation {', '.join(sorted(scheduler.allocations))}: {processors:,} numbered processors "
             f"take at least {needed / 1e9:,.1f} GB, and {free / 1e9:,.1f} GB are free; use allocation count, or a "
             "smaller machine"
         )
