@@ -268,13 +268,13 @@ def _has_hope(state: SlurmState, now: float, clock: float, tests: int) -> bool:
     """
     Return whether there is a job to test next, and it or a later one may start: otherwise reservations have no effect.
 
-    Jobs are taken from the queue into ``planned`` of the state, and at most ``tests`` of them are tested.
+    Jobs are taken from the queue into ``taken`` of the state's ``own``, and at most ``tests`` of them are tested.
     """
-    options, head, planned = state.options[0], state.machine.head[0], state.own.taken
+    options, head, taken = state.options[0], state.machine.head[0], state.own.taken
     head.hopeful = max(head.hopeful, head.passed)
     while True:
         while head.hopeful < head.taken:
-            item = planned[head.hopeful]
+            item = taken[head.hopeful]
             if _may_start(state, item, clock) and not (options.limits and has_all_jobs(state.usage, item)):
                 return head.hopeful == head.reached or _is_within_reach(state, tests)
             head.hopeful += 1
@@ -286,7 +286,7 @@ def _has_hope(state: SlurmState, now: float, clock: float, tests: int) -> bool:
         item = next_job(state, now) if may_any else -1
         if item < 0:
             return False
-        planned[head.taken] = item
+        taken[head.taken] = item
         head.taken += 1
 
 
