@@ -9,7 +9,7 @@ from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
 from swflow.scheduling.nodes import processors_on, units_on
 from swflow.scheduling.option_kinds import Unchecked
-from swflow.scheduling.orders.ownership import Names, within_limits
+from swflow.scheduling.orders.ownership import Names, jobs_within_limits
 from swflow.scheduling.prepare import times_of
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.slurm.problem import fits_on_nodes
@@ -23,7 +23,7 @@ def fitting(workload: Workload, options: Unchecked, machine: Machine) -> Iterato
     """
     yield _fits_in(workload, options, machine)
     scheduler = Scheduler.of("scheduler", options)
-    yield pl.lit(within_limits(workload, scheduler, times_of(workload.jobs, scheduler)[1]))
+    yield pl.lit(jobs_within_limits(workload, scheduler, times_of(workload.jobs, scheduler)[1]))
     yield from _finds_resources(workload, options, machine)
     if options.get("nodes"):
         yield pl.lit(fits_on_nodes(workload, options["nodes"]))

@@ -353,7 +353,7 @@ def _pairs(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return rows, found[:, 0]
 
 
-def within_limits(workload: Workload, scheduler: Any, planned: np.ndarray) -> pl.Series:
+def jobs_within_limits(workload: Workload, scheduler: Any, planned: np.ndarray) -> pl.Series:
     """Return which jobs, with their ``planned`` run times (s), no limit of a scheduler and its clusters forbids."""
     jobs = workload.jobs
     limits = [queue.limits for queue in scheduler.queues if queue.limits]
