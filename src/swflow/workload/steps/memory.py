@@ -117,59 +117,92 @@ def memory(
     >>> describe_demands(given.history[0])
     'memory_bandwidth: 48.6% high (2,000 a process), 9.9% medium (1,000 a process), 41.5% low (500 a process)'
     """
+    wanted = {"high": high, "medium": medium, "low": low}
+    has_levels = bool(demands) or any(share is not None for share in wanted.values())
     if from_log is not None and from_log not in RECORDS:
         raise SwflowError(f"memory: from_log: unknown record {from_log!r}; use {' or '.join(RECORDS)}")
-    wanted = {"high": high, "medium": medium, "low": low}
-    drawn_too = bool(demands) or any(share is not None for share in wanted.values())
-    resource = resource or ("memory" if from_log or (fitted and not drawn_too) else "memory_bandwidth")
+    resource = resource or ("memory" if from_log or (fitted and not has_levels) else "memory_bandwidth")
+    _require_new(resource, workload)
+    _require_one_source(has_levels, from_log, file, fitted)
+    if from_log:
+        given, about = _from_record(workload, from_log)
+    elif file is not None:
+        given, about = _from_file(workload, file, column)
+    elif fitted and not has_levels:
+        given, about = pl.Series(draw_memory(fitted, workload, _uniform(workload, seed, step))), {}
+    else:
+        levels = _levels(wanted, {"high": high_level, "medium": medium_level, "low": low_level}, demands)
+        given, about = _from_levels(workload, levels, fitted, seed, step)
+    jobs = workload.jobs
+    entry = {"stage": "memory", "read": jobs.height, "kept": jobs.height, "removed": {}, "resource": resource, **about}
+    if fitted:
+        correlations = {name: spearman(given.to_numpy(), jobs[name].to_numpy()) for name in ("processors", "run_time")}
+        entry |= {"like": fitted.source, "record": fitted.record, "spearman": correlations}
+    return workload.with_jobs(jobs.with_columns(given.alias(resource)), entry)
+
+
+def _require_new(resource: str, workload: Workload) -> None:
+    """Raise an error unless a resource can be the name of a new column."""
     if not re.fullmatch("[a-z][a-z0-9_]*", resource):
         raise SwflowError(f"memory: resource: {resource!r} is not a column name; use lower-case letters, digits and _")
     if resource in _TAKEN:
         raise SwflowError(f"memory: resource: {resource!r} is a reserved column; choose another name")
     if resource in workload.jobs.columns:
         raise SwflowError(f"memory: {workload.name} already has demands for {resource}; choose another resource")
-    if from_log and drawn_too:
+
+
+def _require_one_source(
+    has_levels: bool, from_log: str | None, file: str | os.PathLike[str] | None, fitted: MemoryModel | None
+) -> None:
+    """Raise an error if several sources of demands are given; only a fitted model goes with levels."""
+    if from_log and has_levels:
         raise SwflowError("memory: from_log takes the demands from the log; remove the shares and demands")
-    if file is not None and (drawn_too or from_log):
+    if file is not None and (has_levels or from_log):
         raise SwflowError("memory: file gives the demands; remove the shares, demands and from_log")
     if fitted and (from_log or file is not None):
         raise SwflowError("memory: a fitted model draws the demands; remove from_log and file")
-    jobs = workload.jobs
-    entry = {"stage": "memory", "read": jobs.height, "kept": jobs.height, "removed": {}, "resource": resource}
-    if from_log:
-        record = RECORDS[from_log]
-        given = check_columns(jobs, f"memory: {workload.name}", (record,))[record] / 1024.0
-        if given.null_count() == jobs.height:
-            raise SwflowError(f"memory: {workload.name}: no job has a {record.replace('_', ' ')}")
-        entry |= {"from_log": from_log, "unknown": given.null_count()}
-    elif file is not None:
-        listed = read_demands(file, column)
-        given = _original_ids(workload).replace_strict(listed, default=None, return_dtype=pl.Float64())
-        if given.null_count() == jobs.height:
-            raise SwflowError(f"{file}: no job of {workload.name}; expected job ids in the first column")
-        unused = len(listed.keys() - set(_original_ids(workload).to_list()))
-        entry |= {"file": Path(file).name, "unknown": given.null_count(), "unused": unused}
-    elif fitted and not drawn_too:
-        given = pl.Series(draw_memory(fitted, workload, _uniform(workload, seed, step)))
-    else:
-        levels = _levels(wanted, {"high": high_level, "medium": medium_level, "low": low_level}, demands)
-        if fitted:
-            levels.sort(key=lambda level: -level[1])
-            uniform = 1 - shares(_fitted_places(fitted, workload, seed, step))
-        else:
-            uniform = _uniform(workload, seed, step)
-        bounds = np.cumsum([share for _, _, share in levels])  # the last is nearly 1; the division distributes the rest
-        drawn = np.searchsorted(bounds[:-1] / bounds[-1], uniform, side="right")
-        given = pl.Series([demand for _, demand, _ in levels], dtype=pl.Float64())[drawn]
-        realised = np.bincount(drawn, minlength=len(levels)) / max(1, len(drawn))
-        entry["levels"] = [
-            {"level": name, "demand": demand, "share": share, "realised": round(float(part), 6)}
-            for (name, demand, share), part in zip(levels, realised, strict=True)
-        ]
+
+
+# -- the sources of demands: each returns the demands, and what the history says about them
+
+
+def _from_record(workload: Workload, from_log: str) -> tuple[pl.Series, Entry]:
+    """Return the memory that the log records, MB."""
+    record = RECORDS[from_log]
+    given = check_columns(workload.jobs, f"memory: {workload.name}", (record,))[record] / 1024.0
+    if given.null_count() == workload.jobs.height:
+        raise SwflowError(f"memory: {workload.name}: no job has a {record.replace('_', ' ')}")
+    return given, {"from_log": from_log, "unknown": given.null_count()}
+
+
+def _from_file(workload: Workload, file: str | os.PathLike[str], column: int) -> tuple[pl.Series, Entry]:
+    """Return the demands in a column of a file."""
+    listed, ids = read_demands(file, column), _original_ids(workload)
+    given = ids.replace_strict(listed, default=None, return_dtype=pl.Float64())
+    if given.null_count() == workload.jobs.height:
+        raise SwflowError(f"{file}: no job of {workload.name}; expected job ids in the first column")
+    unused = len(listed.keys() - set(ids.to_list()))
+    return given, {"file": Path(file).name, "unknown": given.null_count(), "unused": unused}
+
+
+def _from_levels(
+    workload: Workload, levels: list[tuple[str, float, float]], fitted: MemoryModel | None, seed: int, step: str
+) -> tuple[pl.Series, Entry]:
+    """Draw the level of each job; with a fitted model, the largest demands are those of the most memory."""
     if fitted:
-        correlations = {name: spearman(given.to_numpy(), jobs[name].to_numpy()) for name in ("processors", "run_time")}
-        entry |= {"like": fitted.source, "record": fitted.record, "spearman": correlations}
-    return workload.with_jobs(jobs.with_columns(given.alias(resource)), entry)
+        levels = sorted(levels, key=lambda level: -level[1])
+        uniform = 1 - shares(_fitted_places(fitted, workload, seed, step))
+    else:
+        uniform = _uniform(workload, seed, step)
+    bounds = np.cumsum([share for _, _, share in levels])  # the last is nearly 1; the division distributes the rest
+    drawn = np.searchsorted(bounds[:-1] / bounds[-1], uniform, side="right")
+    given = pl.Series([demand for _, demand, _ in levels], dtype=pl.Float64())[drawn]
+    realised = np.bincount(drawn, minlength=len(levels)) / max(1, len(drawn))
+    about = [
+        {"level": name, "demand": demand, "share": share, "realised": round(float(part), 6)}
+        for (name, demand, share), part in zip(levels, realised, strict=True)
+    ]
+    return given, {"levels": about}
 
 
 def read_demands(file: str | os.PathLike[str], column: int = 2) -> dict[int, float]:
