@@ -119,7 +119,9 @@ def test_a_job_beyond_a_replaced_limit_may_start():
     limits = {"user": {"processors": 4}, "qos": {"1": {"processors": 8}}}
     wide = {"processors": [6, 1, 1]}
     assert starts(wide, limits) == [0, 0, 10]  # 6 and 1 of 8; the third job waits for the first one
-    found = (jobs_within_limits(workload(wide), scheduler(limits, *backfill), np.ones(3)) for backfill in ((), ("easy",)))
+    found = (
+        jobs_within_limits(workload(wide), scheduler(limits, *backfill), np.ones(3)) for backfill in ((), ("easy",))
+    )
     assert [one.to_list() for one in found] == [[True] * 3, [False, True, True]]
     with pytest.raises(SwflowError, match="limits: user: 1 jobs can never start, the first is job 3 with 6 of 4 proc"):
         starts({"processors": [6, 1, 6]}, limits)
