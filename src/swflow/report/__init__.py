@@ -28,7 +28,7 @@ from swflow.version import __version__
 
 #: Files that the pages share.
 _SITE = Path(__file__).parent / "site"
-_ASSETS = {"assets/report.css": "report.css", "assets/report.js": "report.js"}
+_ASSETS = {f"assets/{name}": name for name in ("report.css", "fit.js", "report.js")}
 
 #: A text of every page.
 _MARK = "swflow report</title>"
@@ -153,9 +153,9 @@ class Site:
         if self.single_file:
             from markupsafe import Markup
 
-            css, script = ((_SITE / part).read_text() for part in _ASSETS.values())
+            css, *own = ((_SITE / part).read_text() for part in _ASSETS.values())
             # Only this text would end the script; a bare "</" also occurs in regular expressions and must stay.
-            safe = [re.sub("</(?=script)", r"<\\/", code, flags=re.IGNORECASE) for code in (_vega(), script)]
+            safe = [re.sub("</(?=script)", r"<\\/", code, flags=re.IGNORECASE) for code in (_vega(), *own)]
             inlined = {"css": Markup(css), "scripts": [Markup(code) for code in safe]}
 
         def link(name: str) -> str:
