@@ -385,7 +385,7 @@ def import_site(
     output: The config to write, with the scheduler site: .yaml.
     qos: The output of `sacctmgr show qos -P`.
     associations: The output of `sacctmgr show assoc -P
-        format=Account,ParentName,User,Share,MaxJobs,GrpJobs,GrpTRES,GrpTRESRunMins`.
+        format=Account,ParentName,User,Partition,Share,MaxJobs,GrpJobs,GrpTRES,GrpTRESRunMins`.
     reservations: The output of `scontrol show res`, or with past ones that of `sacctmgr show reservation -P`.
     usage: The output of `sshare -a -l -P` when the log begins: the usage with which fair share begins (default: 0).
     nodes: The output of `scontrol show node`: sizes that slurm.conf does not state, and dynamic nodes.

@@ -22,7 +22,7 @@ def init(
     """
     Create a project: a folder with a config and a Snakefile that use the workflow of swflow.
 
-    If the log has several partitions, the config simulates each partition as a cluster (scheduler `site`).
+    If the log has several partitions, the config simulates each as a cluster (schedulers `site`, `site-fcfs` …).
 
     Example: `swflow init demo && cd demo && snakemake --cores all`,
     `swflow init my-study --log accounting.swf.gz --processors 512`,

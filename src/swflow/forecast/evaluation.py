@@ -253,7 +253,7 @@ def summary(found: Mapping[str, Evaluated], few: int = 100) -> pl.DataFrame:
     polars.DataFrame
         ``method``, ``dimension`` (``all``, ``partition``, ``size``, ``user``, ``waited`` or ``week``), ``group``,
         ``jobs``, ``unknown`` (not started, within the interval so far), ``coverage`` with its 95 % confidence interval
-        ``coverage_low`` and ``coverage_high`` over the weeks (null with fewer than four), ``width`` (median, decades),
+        ``coverage_low`` and ``coverage_high`` over the weeks (null with fewer than eight), ``width`` (median, decades),
         ``pinball``, ``score``, ``squared_error``, ``median_error`` (median factor by which the median is wrong), and
         the shares of jobs that started before the ends and the median: ``before_low``, ``before_median``,
         ``before_high``. A job that starts exactly then, often at once, counts by the level of the quantile.
