@@ -101,7 +101,10 @@ def test_generated_logs_depend_on_seed_and_name_only(tmp_path, monkeypatch):
         ),
         (["simulate", "toy.swf.gz", "--scheduler", "easy", "--order", "sjf"], "--order: without effect beside --sched"),
         (["simulate", "toy.swf.gz", "--scheduler", "easy", "--resource", "gpus=1"], "--resource: without effect"),
-        (["simulate", "toy.swf.gz", "--scheduler", "easy", "-o", "runs", "--processors", "9"], "--processors 9: the"),
+        (
+            ["simulate", "toy.swf.gz", "--scheduler", "easy", "-o", "runs", "--processors", "9"],
+            "swflow clean LOG --machine-processors 9",
+        ),
         (["simulate", "toy.swf.gz", "--plan", "p.json"], "--plan; expected a folder for the runs"),
         (["simulate", "toy.swf.gz", "--plan", "p.json", "--scheduler", "easy"], "--scheduler: the schedulers are"),
         (["simulate", "toy.swf.gz", "--store", "kept"], "--store; expected a plan of runs"),

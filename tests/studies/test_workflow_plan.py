@@ -391,17 +391,17 @@ def test_a_call_does_not_wait_for_the_timers_of_snakemake():
         """As the scheduler's function of a timer."""
 
     look.__module__ = "snakemake.scheduling.job_scheduler"
-    theirs, ours = threading.Timer(3600, look), threading.Timer(3600, print)
-    theirs.start()
-    ours.start()
+    of_snakemake, other = threading.Timer(3600, look), threading.Timer(3600, print)
+    of_snakemake.start()
+    other.start()
     try:
         cancel_timers()
-        theirs.join(60)
-        assert not theirs.is_alive()
-        assert ours.is_alive()
+        of_snakemake.join(60)
+        assert not of_snakemake.is_alive()
+        assert other.is_alive()
     finally:
-        theirs.cancel()
-        ours.cancel()
+        of_snakemake.cancel()
+        other.cancel()
 
 
 def test_a_study_may_name_predefined_schedulers(tmp_path, monkeypatch, capsys):

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from swflow.cli.app import app
+from swflow.cli.option_values import require_own_machine
 from swflow.cli.options import OUTPUT, Input
 from swflow.cli.terminal import check_ending, print_table, say, tracked
 from swflow.errors import SwflowError
@@ -43,9 +44,8 @@ def bound(
 
     if output is not None:
         check_ending(output, ".parquet", ".csv")
-        if output.suffix == ".parquet" and processors is not None:
-            problem = f"bound: --processors {processors}: the bounds of a database are those of the workload's machine"
-            raise SwflowError(f"{problem}; set it with: swflow clean LOG --processors {processors} -o WORKLOAD.parquet")
+        if output.suffix == ".parquet":
+            require_own_machine(processors, "the bounds of a database are those of")
     source = open_workload(workload, processors)
     found = bounds(source.jobs, source.machine.processors)
     paths = run or []

@@ -66,6 +66,13 @@ def read_number(text: str, where: str) -> float:
     return number_of(text, where)
 
 
+def require_own_machine(processors: int | None, what: str) -> None:
+    """Raise an error for --processors where the machine must be that of the workload; ``what`` begins the reason."""
+    if processors is not None:
+        hint = f"set it with: swflow clean LOG --machine-processors {processors} -o WORKLOAD.parquet"
+        raise SwflowError(f"--processors {processors}: {what} the machine of the workload; {hint}")
+
+
 def read_object(text: str, option: str) -> dict[str, Any]:
     """Parse a JSON object, or raise an error that names the option."""
     from swflow.files.reading import parse_json

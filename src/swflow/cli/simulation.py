@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from swflow.cli.app import app
-from swflow.cli.option_values import named_schedulers, read_schedulers
+from swflow.cli.option_values import named_schedulers, read_schedulers, require_own_machine
 from swflow.cli.options import OUTPUT, CopiedShare, Copies, Input, NamedSchedulers, Processors, Seed, Threads
 from swflow.cli.scheduler_options import given_options, scheduler_options, with_scheduler_options
 from swflow.cli.terminal import check_ending, print_table, progress_bar, say, say_log, say_removed, tracked
@@ -206,9 +206,7 @@ def simulate(
     if plan or (scheduler and output is not None):
         if output is None:
             raise SwflowError("simulate: --plan; expected a folder for the runs: -o results/runs")
-        if processors is not None:
-            problem = f"simulate: --processors {processors}: the runs of a folder have the machine of the workload"
-            raise SwflowError(f"{problem}; set it with: swflow clean LOG --processors {processors} -o WORKLOAD.parquet")
+        require_own_machine(processors, "the runs of a folder have")
         _simulate_all(workloads, scheduler or (), plan, output, middle, store)
     elif scheduler:
         if len(workloads) > 1:

@@ -139,13 +139,17 @@ def _line_of(variant: str, other: str | None, value: float | None) -> str:
     return variant if other is None or value is None else f"{variant}, {other} {value:.10g}"
 
 
+def _lines(table: pl.DataFrame, other: str | None) -> list[str | None]:
+    """Return the line of each row; None for the source, which has no variant."""
+    values = table[other] if other else [None] * table.height
+    rows = zip(table["variant"], values, strict=True)
+    return [variant and _line_of(variant, other, value) for variant, value in rows]
+
+
 def _summary(table: pl.DataFrame, x: str, other: str | None) -> pl.DataFrame:
     """Return mean and confidence interval of every point."""
-    line = pl.struct("variant", "d", "factor").map_elements(
-        lambda row: row["variant"] and _line_of(row["variant"], other, row[other] if other else None), pl.String()
-    )
     points = (
-        table.with_columns(line=line)
+        table.with_columns(line=pl.Series(_lines(table, other), dtype=pl.String()))
         .group_by("scheduler", "measure", "line", x, maintain_order=True)
         .agg(mean=pl.col("value").mean(), deviation=pl.col("value").std(), draws=pl.len().cast(pl.Int64()))
     )
@@ -173,12 +177,7 @@ def _published(
         "AND value IS NOT NULL",
         {"start": f"{source}+"},
     ).fetchall()
-    schedulers, shares = set(swept["scheduler"]), set(swept["d"])
-    named = {column: swept[column].to_list() for column in ("variant", "d", "factor")}
-    lines = {
-        _line_of(variant, other, {"d": d, "factor": factor}.get(other or ""))
-        for variant, d, factor in zip(*named.values(), strict=True)
-    }
+    lines, schedulers, shares = set(_lines(swept, other)), set(swept["scheduler"]), set(swept["d"])
     along = swept[x].drop_nulls().to_numpy()
     rows = []
     for workload, scheduler, figure, value in found:

@@ -98,8 +98,9 @@ def _recorded_section(source: Source, scope: Scope, faithful: str = "fidelity") 
         for study, workload in source.rows("SELECT DISTINCT study, workload FROM forecasts ORDER BY ALL")
         if study == scope.study
     ]
+    text = "The whole answer, with its caveats."
     answers = [
-        {"page": f"../whatif/{study}/{workload}", "title": f"What if, {workload}", "text": "Its page, with all parts."}
+        {"page": f"../whatif/{study}/{workload}", "title": f"What if, {workload}", "text": text}
         for study, workload in source.rows("SELECT DISTINCT study, workload FROM whatifs ORDER BY ALL")
         if study == scope.study and (study, workload) in source.answer_pages
     ]

@@ -1,6 +1,5 @@
 """The comparisons that a study asks for: which runs, and which of them is the base."""
 
-import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Any
@@ -161,9 +160,11 @@ def check_whatifs(config: Config) -> None:
             schedulers = {name: known[name] for name in entry["schedulers"]}
             try:
                 for place, (name, options) in enumerate(_variants_of(entry, schedulers)):
-                    # As in the command, a combination that no scheduler supports is skipped, unless it is the base.
-                    with contextlib.suppress(*([UnsupportedError] if place else [])):
+                    try:
                         Scheduler.of(name, options)
+                    except UnsupportedError:
+                        if place == 0:  # the base; the command skips other combinations that are not supported
+                            raise
             except SwflowError as error:
                 text = str(error).removeprefix("--")
                 raise SwflowError(f"studies: {study}: whatif[{number}]: {text}") from None

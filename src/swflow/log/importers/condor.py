@@ -122,9 +122,9 @@ def _row(ad: Mapping[str, str]) -> dict[str, str | None]:
     }
 
 
+#: The attributes that are numbers.
 _NUMBERS = ("suspended", "wall_time", "cpus", "asked_cpus", "hosts", "gpus", "memory", "resident", "user_time",
             "system_time", "limit")  # fmt: skip
-
 
 #: The time that a removal can take, seconds.
 _LATE = 60
