@@ -4,6 +4,7 @@ import difflib
 import errno
 import os
 import re
+import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 
@@ -44,6 +45,18 @@ def require_known(keys: Iterable[object], known: Collection[str], where: str) ->
     for key in keys:
         if key not in known:
             raise SwflowError(f"{where}: unknown key {shown(key)}{suggest(str(key), known)}")
+
+
+def shell_word(text: str | os.PathLike[str]) -> str:
+    """
+    Return a path or name as one word of a command that a hint names, so that users can paste the command.
+
+    Examples
+    --------
+    >>> shell_word("my log.swf"), shell_word("log.swf")
+    ("'my log.swf'", 'log.swf')
+    """
+    return shlex.quote(os.fspath(text))
 
 
 #: Characters of a value in an error.

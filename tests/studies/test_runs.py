@@ -1,6 +1,7 @@
 """Test keeping runs, loading them into the database, and querying it."""
 
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -114,9 +115,10 @@ def test_a_folder_denotes_the_runs_in_it(tmp_path, runs):
     assert load([tmp_path / "runs"], database)["runs"] == 4
     (runs[0] / "runs.json").unlink()
     assert load([tmp_path / "runs"], database)["runs"] == 4
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(SwflowError, match="no runs; create one with"):
-        load([tmp_path / "empty"], database)
+    (tmp_path / "no runs").mkdir()
+    with pytest.raises(SwflowError, match="no runs; create one with") as raised:
+        load([tmp_path / "no runs"], database)
+    assert shlex.split(str(raised.value))[-1] == str(tmp_path / "no runs" / "RUN.parquet")
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from swflow.cli.app import Application, Group, app
 from swflow.cli.option_values import read_formulas_of, read_units
 from swflow.cli.options import OUTPUT
 from swflow.cli.terminal import check_ending, print_table, say
-from swflow.errors import SwflowError
+from swflow.errors import SwflowError, shell_word
 
 import_app = Application(
     cls=Group, help="Import accounting records as a log, including names of users.", no_args_is_help=True
@@ -188,7 +188,7 @@ def _write(imported: Any, source: Path, output: Path) -> None:
             size = f"{one.processors:,}" + " (guessed: peak use)" * one.is_guessed
             rows.append((one.name, f"{one.jobs:,}", size, f"{one.gpu_jobs:,}", *limits))
         print_table(columns, rows)
-        say(f"Simulate each partition as a cluster: swflow whatif {output} --scheduler {SITE}")
+        say(f"Simulate each partition as a cluster: swflow whatif {shell_word(output)} --scheduler {SITE}")
     queues = queues_of(imported.fields, imported.header)
     if len(queues) > 1:
         print_table(

@@ -11,7 +11,7 @@ from swflow.cli.option_values import named_schedulers, read_schedulers, require_
 from swflow.cli.options import OUTPUT, CopiedShare, Copies, Input, NamedSchedulers, Processors, Seed, Threads
 from swflow.cli.scheduler_options import given_options, scheduler_options, with_scheduler_options
 from swflow.cli.terminal import check_ending, print_table, progress_bar, say, say_log, say_removed, tracked
-from swflow.errors import SwflowError
+from swflow.errors import SwflowError, shell_word
 from swflow.names import expand
 from swflow.scheduling.options import help_of
 
@@ -299,7 +299,10 @@ def _opened(
     if notes.get(GPUS) and not any("gpus" in one for one in resources):
         ignored.append(f"the GPUs of {notes[GPUS]:,} jobs are not scheduled")
     if ignored and any(one.order != "log" for one in schedulers):
-        say(f"{workload.name}: note: {' and '.join(ignored)}; swflow whatif {file} --scheduler site simulates them")
+        say(
+            f"{workload.name}: note: {' and '.join(ignored)}; "
+            f"swflow whatif {shell_word(file)} --scheduler site simulates them"
+        )
     return workload
 
 

@@ -11,7 +11,7 @@ from swflow.cli.imports import MachineResources, PartitionSizes, as_log
 from swflow.cli.option_values import read_units
 from swflow.cli.options import AnyLog, MachineSize
 from swflow.cli.terminal import check_ending, print_lines, print_table, say, say_removed, tracked
-from swflow.errors import SwflowError, UnsupportedError
+from swflow.errors import SwflowError, UnsupportedError, shell_word
 
 if TYPE_CHECKING:
     from swflow.jobs.table import Workload
@@ -139,7 +139,10 @@ def _of_runs(workload: "Workload", log: Path, paths: list[Path]) -> "list[Why]":
     for file in tracked("why", [file for path in paths for file in runs_in(path)]):
         notes = read_metadata(file)
         if notes.get("kind") != "run":
-            raise SwflowError(f"--run {file}: not a run of swflow; make one with: swflow simulate {log} -o {file}")
+            raise SwflowError(
+                f"--run {file}: not a run of swflow; "
+                f"make one with: swflow simulate {shell_word(log)} -o {shell_word(file)}"
+            )
         if notes["input"] != digest:
             raise SwflowError(f"--run {file}: simulated on another version of {log}; simulate it again")
         scheduler = Scheduler.of(notes["scheduler"], notes["options"])

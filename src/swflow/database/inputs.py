@@ -11,7 +11,7 @@ import duckdb
 import polars as pl
 
 from swflow.database.schema import Pair, Rows
-from swflow.errors import SwflowError
+from swflow.errors import SwflowError, shell_word
 from swflow.files.fingerprint import fingerprint
 from swflow.files.query import open_database
 from swflow.files.reading import file_digest, read_json
@@ -152,7 +152,7 @@ def _pairs_to_compare(
 
 
 def _fit_rows(path: Path) -> Rows:
-    what = f"a fitted model; create one with: swflow model WORKLOAD --save-fit {path}"
+    what = f"a fitted model; create one with: swflow model WORKLOAD --save-fit {shell_word(path)}"
     fitted = read_json(path, what)
     try:
         about = {"workload": fitted["source"], "fit": path.stem, "jobs": fitted["jobs"]}
@@ -168,7 +168,9 @@ def _fit_rows(path: Path) -> Rows:
 
 def _run(file: Path, entry: Listed, notes: Notes) -> Run:
     if notes.get("kind") != "run":
-        raise SwflowError(f"{file}: not a run of swflow; create one with: swflow simulate WORKLOAD -o {file}")
+        raise SwflowError(
+            f"{file}: not a run of swflow; create one with: swflow simulate WORKLOAD -o {shell_word(file)}"
+        )
     workload, scheduler = notes["workload"], notes["scheduler"]
     return Run(f"{workload}/{scheduler}", workload, scheduler, file, entry, notes)
 
@@ -216,7 +218,7 @@ def _check_bounds(others: Mapping[Path, Notes], sources: Mapping[str, tuple[Path
         if name in sources and sources[name][1] != others[file]["input"]:
             raise SwflowError(
                 f"{file}: bounds of another version of {name!r} than the runs have; make them again with: "
-                f"swflow bound {sources[name][0]} -o {file}"
+                f"swflow bound {shell_word(sources[name][0])} -o {shell_word(file)}"
             )
 
 
@@ -234,7 +236,7 @@ def _check_reasons(others: Mapping[Path, Notes], sources: Mapping[str, tuple[Pat
         if name in sources and sources[name][1] != about["input"]:
             raise SwflowError(
                 f"{file}: reasons of waits of another version of {name!r} than the runs have; make them again with: "
-                f"swflow why {sources[name][0]} -o {file}"
+                f"swflow why {shell_word(sources[name][0])} -o {shell_word(file)}"
             )
 
 

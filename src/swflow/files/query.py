@@ -8,7 +8,7 @@ from typing import Any
 
 import duckdb
 
-from swflow.errors import SwflowError, number_of, reason_of
+from swflow.errors import SwflowError, number_of, reason_of, shell_word
 from swflow.jobs.machine import free_memory
 
 _NO_QUERY = 'sql: no query; write one, as in: swflow sql "FROM metrics"'
@@ -72,7 +72,7 @@ def connect(
     The only file that queries can write is ``output``. With ``threads=1``, floating-point sums have a fixed
     order. Raise `SwflowError` if the database is missing or invalid, or a query of the block fails.
     """
-    remedy = f"create it with snakemake, or: swflow load RUNS --database {database}"
+    remedy = f"create it with snakemake, or: swflow load RUNS --database {shell_word(database)}"
     if not Path(database).is_file():
         raise SwflowError(f"{database}: no such database; {remedy}")
     try:

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from swflow.errors import SwflowError
+from swflow.errors import SwflowError, shell_word
 from swflow.files.atomic import atomic_path
 from swflow.files.reading import BOM, FILE, expanded, plain_text, read_content
 from swflow.log.catalogue import Log, is_address
@@ -84,7 +84,9 @@ def _fetched(
     if log.of is not None:
         raise SwflowError(f"{log.name}: a period of {log.of} has no file; fetch {log.of}")
     if log.path is not None and log.path.endswith(".parquet"):
-        raise SwflowError(f"{log.name}: {log.path} is a local file; clean it directly: swflow clean {log.path}")
+        raise SwflowError(
+            f"{log.name}: {log.path} is a local file; clean it directly: swflow clean {shell_word(log.path)}"
+        )
     if log.generate is not None:
         raise SwflowError(f"{log.name}: a synthetic log has no file; create it with: swflow generate {log.generate}")
     content, source = _get(log, mirror, retries, progress and sys.stderr.isatty())

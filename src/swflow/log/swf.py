@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 import polars.selectors as cs
 
-from swflow.errors import SwflowError
+from swflow.errors import SwflowError, shell_word
 from swflow.files.atomic import atomic_path
 from swflow.files.reading import BOM, FILE, GZIP_MAGIC, blocks, is_file, opened, plain_text, read_content, require_text
 from swflow.jobs.header import Header
@@ -135,7 +135,7 @@ def _read_log(path: str | os.PathLike[str]) -> bytes:
             raise
         raise SwflowError(
             f"{path}: more than {FILE.amount:,} bytes; convert it to a workload first, part by part: "
-            f"swflow clean {path} -o LOG.parquet"
+            f"swflow clean {shell_word(path)} -o LOG.parquet"
         ) from None
 
 

@@ -293,7 +293,8 @@ def next_steps(question: Question) -> list[str]:
         weeks = int(waits["weeks"].max() or 0)  # type: ignore[arg-type]
         steps.append(f"Take a longer log, or ask for a larger change: {weeks} weeks do not decide every comparison.")
     if not steps:
-        steps.append(f"Keep the answer as a page: add -o {Path(question.log).name.partition('.')[0]}-whatif.html")
+        page = shlex.quote(f"{Path(question.log).name.partition('.')[0]}-whatif.html")
+        steps.append(f"Keep the answer as a page: add -o {page}")
     return steps[:3]
 
 

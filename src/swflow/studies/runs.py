@@ -12,7 +12,7 @@ import polars as pl
 
 from swflow.analysis.job_load import loads_of
 from swflow.analysis.metrics import Middle, correlations, fairness_indices, metrics, resource_metrics
-from swflow.errors import SwflowError
+from swflow.errors import SwflowError, shell_word
 from swflow.files.atomic import is_in_the_making, write_json
 from swflow.files.reading import file_digest, read_json
 from swflow.files.store import STORE, Store, key_of
@@ -217,7 +217,7 @@ def runs_in(path: str | os.PathLike[str]) -> dict[Path, Listed]:
     if path.is_file():
         return {path: Listed()}
     if not path.is_dir():
-        hint = path if path.suffix == ".parquet" else f"{path} --scheduler easy"
+        hint = shell_word(path) + " --scheduler easy" * (path.suffix != ".parquet")
         raise SwflowError(f"{path}: no such file; create it with: swflow simulate WORKLOAD -o {hint}")
     if (path / RUNS).is_file():
         return _listed(path)
@@ -225,7 +225,9 @@ def runs_in(path: str | os.PathLike[str]) -> dict[Path, Listed]:
     whole = [part for part in inside if part.name != STORE and not is_in_the_making(part)]
     files = {file: entry for part in whole for file, entry in runs_in(part).items()}
     if not files:
-        raise SwflowError(f"{path}: no runs; create one with: swflow simulate WORKLOAD -o {path}/RUN.parquet")
+        raise SwflowError(
+            f"{path}: no runs; create one with: swflow simulate WORKLOAD -o {shell_word(path / 'RUN.parquet')}"
+        )
     return files
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from swflow.errors import SwflowError
+from swflow.errors import SwflowError, shell_word
 from swflow.log.importers import slurm
 from swflow.log.importers.cells import is_separator, one_byte, read_cells
 from swflow.log.importers.jobcomp import read_jobcomp
@@ -241,8 +241,8 @@ def _of_one_cluster(jobs: pl.DataFrame, site: Site, path: str, tally: Tally) -> 
     if site.cluster is None:
         if len(counts) > 1:
             raise SwflowError(
-                f"{path}: jobs of {len(counts)} clusters: {shown}; import one: swflow import sacct {path} "
-                f"--cluster {counts[0][0]} -o {counts[0][0]}.parquet"
+                f"{path}: jobs of {len(counts)} clusters: {shown}; import one: swflow import sacct {shell_word(path)} "
+                f"--cluster {shell_word(counts[0][0])} -o {shell_word(f'{counts[0][0]}.parquet')}"
             )
         return jobs
     if site.cluster not in {name for name, _ in counts}:
