@@ -31,8 +31,9 @@ def test_figures_of_former_configs_are_removed_and_runs_on_request(results):
     removed = remove_former("results/plans/keep-1.json", SHOWN)
     assert removed == ["results/figures/old/A.png"] and not (results / "figures/old").exists()
     assert (results / "runs/B/easy.parquet").is_file()
+    stored = f"results/runs/{STORE}/code/ke/y1"
     assert set(remove_former("results/plans/keep-1.json", REUSED)) == {
-        "results/runs/B/easy.parquet", "results/plans/load-1.json",
+        "results/runs/B/easy.parquet", "results/plans/load-1.json", f"{stored}.parquet", f"{stored}.json",
     }  # fmt: skip
     left = sorted(path.relative_to(results).as_posix() for path in results.rglob("*") if path.is_file())
     store = [name for name in left if STORE in name]

@@ -87,10 +87,16 @@ def prune(plan: Path) -> None:
     -------
     plan: A JSON file whose `files` are the results to keep; the workflow writes it.
     """
+    from swflow.files.store import STORE
     from swflow.studies.former import REUSED, SHOWN, remove_former
 
-    for path in remove_former(plan, (*SHOWN, *REUSED)):
-        say(f"removed: {path}, which no study of the config names")
+    removed = remove_former(plan, (*SHOWN, *REUSED))
+    stored = [path for path in removed if STORE in Path(path).parts]
+    for path in removed:
+        if path not in stored:
+            say(f"removed: {path}, which no study of the config names")
+    if results := sum(not path.endswith(".json") for path in stored):
+        say(f"removed: {results:,} stored results, which no study of the config names")
 
 
 @app.command()

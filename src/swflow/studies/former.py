@@ -20,7 +20,7 @@ def remove_former(plan: str | os.PathLike[str], folders: Collection[str], result
     Remove the files that a plan does not name from folders of results, and folders that are then empty.
 
     The plan is a JSON file whose ``files`` are the files and folders of the config. Of a store, files remain that keep
-    a planned file. Return the removed files without hidden ones.
+    a planned file. Return the removed files; those of a store have its name in their paths.
     """
     what = "a list of results; expected JSON: files"
     planned = read_json(plan, what, {})
@@ -31,8 +31,7 @@ def remove_former(plan: str | os.PathLike[str], folders: Collection[str], result
     for folder in folders:
         for path in [*_former(results / folder, named)]:
             path.unlink()
-            if not any(part.startswith(".") for part in path.parts):
-                removed.append(str(path))
+            removed.append(str(path))
         for path in sorted((results / folder).rglob("*"), reverse=True):
             if path.is_dir() and not any(path.iterdir()):
                 path.rmdir()
