@@ -84,8 +84,13 @@ class Mine(Easy):
     slack = {number}
 """
 
-ORDER = """def favor(estimate, processors):
-    return estimate * processors + {number} * processors
+ORDER = """from pathlib import Path
+
+WEIGHT = float(Path("weight.txt").read_text())
+
+
+def favor(estimate, processors):
+    return estimate * processors + {number} * WEIGHT * processors
 """
 
 
@@ -95,7 +100,7 @@ class Case:
     def __init__(self, chance: random.Random) -> None:
         self.chance = chance
         self.count = 0
-        self.numbers = {"policy.py": 1, "orders.py": 1, "TEXT": 1, "SITE": 1, "demands.txt": 1}
+        self.numbers = {"policy.py": 1, "orders.py": 1, "weight.txt": 1, "TEXT": 1, "SITE": 1, "demands.txt": 1}
         self.comments = 0
         logs = chance.sample(["A", "B", "TEXT", "SITE"], chance.choice([1, 2, 2]))
         self.config: dict[str, Any] = {
@@ -164,6 +169,7 @@ class Case:
             "config/config.yaml": yaml.safe_dump(self.config, sort_keys=False),
             "policy.py": POLICY.format(number=self.numbers["policy.py"]) + "# comment\n" * self.comments,
             "orders.py": ORDER.format(number=self.numbers["orders.py"]) + "# comment\n" * self.comments,
+            "weight.txt": f"{self.numbers['weight.txt']}\n",
             "text.swf": _swf(self.numbers["TEXT"]),
             "site.csv": _site(self.numbers["SITE"]),
             "demands.txt": "".join(f"{job} {100 * (job % 7 + self.numbers['demands.txt'])}\n" for job in range(1, 400)),
@@ -384,7 +390,7 @@ class Case:
         return f"processors of {name}: {self.config['logs'][name]['processors']}"
 
     def edit_inputs(self) -> str | None:
-        """Replace an input: a log with another one of equal size and time, a dump, a policy, an order."""
+        """Replace an input: a log with another one of equal size and time, a dump, a policy, an order, its weight."""
         name = self.chance.choice(sorted(self.numbers))
         self.numbers[name] = self.numbers[name] % 9 + 1
         return f"input {name} replaced: {self.numbers[name]}"

@@ -215,6 +215,26 @@ def test_own_code_is_found_beside_and_its_edits_count(tmp_path, monkeypatch):
     assert own_digest("mine:favour") != before
 
 
+@pytest.mark.parametrize("where", [".", "policies"])
+def test_edits_of_the_files_that_own_code_names_count(tmp_path, monkeypatch, where):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / where).mkdir(exist_ok=True)
+    weights, mine = tmp_path / where / "my weights.txt", tmp_path / where / "mine.py"
+    mine.write_text(
+        "from pathlib import Path\n\nHERE = Path(__file__).parent\nNAME, OTHER = 'my weights.txt', 'x\\0' * 999\n\n\n"
+        "def favour(estimate):\n    return float((HERE / NAME).read_text()) * estimate\n"
+    )
+    own = f"{where}/mine.py:favour"
+    missing = own_digest(own)
+    weights.write_text("2")
+    before = own_digest(own)
+    assert before != missing and load_own(own, "order")(3) == 6
+    weights.write_text("3")
+    assert own_digest(own) not in (before, missing)
+    weights.write_text("2")
+    assert own_digest(own) == before
+
+
 @pytest.mark.parametrize(
     ("text", "source", "says"),
     [

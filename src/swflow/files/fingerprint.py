@@ -47,15 +47,17 @@ def fingerprint(*commands: str) -> str:
 
 def source_digest(name: str, *files: Path) -> str:
     """
-    Return a hash of source files and of the modules that they import, 16 hexadecimal digits.
+    Return a hash of source files, of modules that they import, and of files that they name, 16 hexadecimal digits.
 
-    Modules beside the files count, and so do modules of the package. Comments, docstrings and missing files do not
-    count. ``name`` is what is used of the files, such as the name of a user-defined policy; it is a part of the hash.
+    Modules beside the files count, and so do modules of the package. A file is named by a text in the code that is its
+    path, from the current folder or the folder of the code. Comments, docstrings and missing files do not count.
+    ``name`` is what is used of the files, such as the name of a user-defined policy; it is a part of the hash.
     """
     digest = hashlib.blake2b(name.encode(), digest_size=8)
     package = installed()
     reached: dict[Path, Source] = {}
     modules: set[str] = set()
+    named: dict[str, Path] = {}
     waiting = [file for file in files if file.is_file()]
     while waiting:
         path = waiting.pop()
@@ -67,8 +69,11 @@ def source_digest(name: str, *files: Path) -> str:
             modules.update(package.imported(source.imports))
             beside = (path.parent / f"{(module or name).split('.')[0]}.py" for module, name in source.imports)
             waiting += [file for file in beside if file.is_file()]
+            named.update(files_named(path))
     for path in sorted(reached):
         digest.update(reached[path].digest.encode())
+    for text in sorted(named):
+        digest.update(f"{text} {_digest(named[text].read_bytes())}".encode())
     digest.update("".join(package.parts(modules)).encode())
     package.kept.save()
     return digest.hexdigest()
@@ -259,6 +264,22 @@ def read_source(path: Path, cli: bool = False) -> Source:
         dict(loaded) if cli else {},
         _definitions(tree, path) if cli else {},
     )
+
+
+def files_named(path: Path) -> Iterator[tuple[str, Path]]:
+    """
+    Give the files that a source file names, such as the weights of a trained policy: its texts that are paths of files.
+
+    Paths are relative to the current folder, as when the code opens them, or to the folder of the source file.
+    """
+    with suppress(SyntaxError, ValueError):
+        tree = _Executed().visit(ast.parse(path.read_bytes()))
+        texts = {one.value for one in ast.walk(tree) if isinstance(one, ast.Constant) and isinstance(one.value, str)}
+        for text in sorted(texts):
+            for place, file in (("", Path(text)), ("beside ", path.parent / text)):
+                with suppress(OSError, ValueError):  # no path
+                    if file.is_file():
+                        yield f"{place}{text}", file
 
 
 def _digest(content: bytes) -> str:
