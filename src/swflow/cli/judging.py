@@ -9,7 +9,7 @@ from swflow.cli.app import app
 from swflow.cli.option_values import require_own_machine
 from swflow.cli.options import OUTPUT, Input
 from swflow.cli.terminal import check_ending, print_table, say, tracked
-from swflow.errors import SwflowError, shell_word
+from swflow.errors import SwflowError
 
 
 @app.command()
@@ -83,9 +83,7 @@ def _outcomes(path: Path, source: Any) -> Any:
 
     notes = read_metadata(path) if path.is_file() else {}
     if notes.get("kind") != "run":
-        raise SwflowError(
-            f"--run {path}: not a run of swflow; make one with: swflow simulate WORKLOAD -o {shell_word(path)}"
-        )
+        raise SwflowError(f"--run {path}: not a run of swflow; make one with: swflow simulate WORKLOAD -o RUN.parquet")
     names = ["job_id", "submit_time", "run_time", "processors"]
     outcomes = check_columns(read_parquet(path), f"--run {path}", names)
     if not outcomes.select(names).sort("job_id").equals(source.jobs.select(names).sort("job_id")):

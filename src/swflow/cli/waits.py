@@ -140,8 +140,7 @@ def _of_runs(workload: "Workload", log: Path, paths: list[Path]) -> "list[Why]":
         notes = read_metadata(file)
         if notes.get("kind") != "run":
             raise SwflowError(
-                f"--run {file}: not a run of swflow; "
-                f"make one with: swflow simulate {shell_word(log)} -o {shell_word(file)}"
+                f"--run {file}: not a run of swflow; make one with: swflow simulate {shell_word(log)} -o RUN.parquet"
             )
         if notes["input"] != digest:
             raise SwflowError(f"--run {file}: simulated on another version of {log}; simulate it again")

@@ -152,7 +152,7 @@ def _pairs_to_compare(
 
 
 def _fit_rows(path: Path) -> Rows:
-    what = f"a fitted model; create one with: swflow model WORKLOAD --save-fit {shell_word(path)}"
+    what = "a fitted model; create one with: swflow model WORKLOAD --save-fit MODEL.json"
     fitted = read_json(path, what)
     try:
         about = {"workload": fitted["source"], "fit": path.stem, "jobs": fitted["jobs"]}
@@ -168,9 +168,7 @@ def _fit_rows(path: Path) -> Rows:
 
 def _run(file: Path, entry: Listed, notes: Notes) -> Run:
     if notes.get("kind") != "run":
-        raise SwflowError(
-            f"{file}: not a run of swflow; create one with: swflow simulate WORKLOAD -o {shell_word(file)}"
-        )
+        raise SwflowError(f"{file}: not a run of swflow; create one with: swflow simulate WORKLOAD -o RUN.parquet")
     workload, scheduler = notes["workload"], notes["scheduler"]
     return Run(f"{workload}/{scheduler}", workload, scheduler, file, entry, notes)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from swflow.errors import SwflowError, one_line, shell_word, shown
+from swflow.errors import SwflowError, one_line, shown
 from swflow.files.atomic import atomic_path
 from swflow.files.reading import parse_json, require_file
 from swflow.jobs.machine import Machine
@@ -46,7 +46,7 @@ def workload_with(
     """Return the workload in a file, as `read_workload` does, from its metadata, on a machine of ``processors``."""
     if about.get("kind") != "workload":
         raise SwflowError(
-            f"{path}: not a workload of swflow; create one with: swflow clean LOG.swf.gz -o {shell_word(path)}"
+            f"{path}: not a workload of swflow; create one with: swflow clean LOG.swf.gz -o WORKLOAD.parquet"
         )
     made_for = Machine(**about["machine"])
     if columns is not None:

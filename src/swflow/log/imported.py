@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
-from swflow.errors import SwflowError, shell_word
+from swflow.errors import SwflowError
 from swflow.files.tables import read_metadata, read_parquet, write_table
 from swflow.jobs.header import NAME_KEYS, Header
 from swflow.jobs.table import SWF_FIELDS, Entry, Workload, check_columns
@@ -38,9 +38,7 @@ def log_metadata(path: str | os.PathLike[str]) -> tuple[Header, tuple[Entry, ...
     """Return the header of an imported log and the import's history."""
     about = read_metadata(path)
     if about.get("kind") != "log":
-        raise SwflowError(
-            f"{path}: not an imported log; create one with: swflow import sacct FILE -o {shell_word(path)}"
-        )
+        raise SwflowError(f"{path}: not an imported log; create one with: swflow import sacct FILE -o LOG.parquet")
     return Header(about["header"]), tuple(about["history"])
 
 

@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from swflow.errors import SwflowError, shell_word
+from swflow.errors import SwflowError
 from swflow.figures.parts import DARK, Spec
 from swflow.figures.request import all_runs
 from swflow.files.atomic import write_text
@@ -44,7 +44,7 @@ def read_figures(files: Iterable[str | os.PathLike[str]]) -> list[Spec]:
             figure["usermeta"]["study"] = file.absolute().parent.name
         except (OSError, ValueError, KeyError, TypeError):
             raise SwflowError(
-                f"{file}: not a figure; create one with: swflow figure heatmap --log LOG -o {shell_word(file)}"
+                f"{file}: not a figure; create one with: swflow figure heatmap --log LOG -o FIGURE.json"
             ) from None
         figures.append(figure)
     return figures

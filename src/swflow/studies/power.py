@@ -13,7 +13,7 @@ from swflow.analysis.intervals import FEWEST_WEEKS, Estimate, difference_of, dif
 from swflow.analysis.metrics import MEASURES
 from swflow.analysis.resampling import mean_of
 from swflow.analysis.sample_size import blocks_needed, smallest_difference
-from swflow.errors import SwflowError, shell_word
+from swflow.errors import SwflowError
 from swflow.files.query import query
 from swflow.files.tables import read_metadata, read_parquet
 from swflow.names import log_of
@@ -109,7 +109,7 @@ def _by_weeks(variant: str, base: str, database: str | os.PathLike[str]) -> Iter
 def _of_file(text: str) -> tuple[str, pl.DataFrame]:
     notes = read_metadata(Path(text))
     if notes.get("kind") != "run":
-        raise SwflowError(f"{text}: not a run; create one with: swflow simulate WORKLOAD -o {shell_word(text)}")
+        raise SwflowError(f"{text}: not a run; create one with: swflow simulate WORKLOAD -o RUN.parquet")
     return log_of(notes["workload"]), read_parquet(text, ["submit_time", "load", *MEASURES])
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from swflow.errors import SwflowError, shell_word
+from swflow.errors import SwflowError
 from swflow.files.atomic import write_text
 from swflow.files.reading import read_json
 from swflow.jobs.randomness import uniform_per_job
@@ -175,7 +175,7 @@ def write_memory_model(fitted: MemoryModel, path: str | os.PathLike[str]) -> Non
 
 def read_memory_model(path: str | os.PathLike[str]) -> MemoryModel:
     """Read a fitted model that `write_memory_model` wrote."""
-    what = f"a memory model; create one with: swflow memory WORKLOAD --save-fit {shell_word(path)}"
+    what = "a memory model; create one with: swflow memory WORKLOAD --save-fit MODEL.json"
     content = read_json(path, what, FORMAT)
     try:
         fitted = MemoryModel(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from swflow.errors import SwflowError, shell_word, suggest
+from swflow.errors import SwflowError, suggest
 from swflow.files.atomic import write_text
 from swflow.files.reading import read_json
 from swflow.jobs.machine import Machine
@@ -233,7 +233,7 @@ def write_model(fitted: FittedModel, path: str | os.PathLike[str]) -> None:
 
 def read_model(path: str | os.PathLike[str]) -> FittedModel:
     """Read a fitted model that `write_model` wrote."""
-    what = f"a fitted model; create one with: swflow model WORKLOAD --save-fit {shell_word(path)}"
+    what = "a fitted model; create one with: swflow model WORKLOAD --save-fit MODEL.json"
     content = read_json(path, what, _FORMAT)
     try:
         values = {
