@@ -18,7 +18,7 @@ from swflow.jobs.header import Header
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
 from swflow.log.site import RESOURCES
-from swflow.phrases import percent_of
+from swflow.phrases import counted, percent_of
 from swflow.values import DAY, WEEK
 
 #: From most to least severe: impossible values, values that make results doubtful, information.
@@ -116,7 +116,7 @@ def check_log(path: str | os.PathLike[str], processors: int | None = None) -> tu
     machine, source = machine_of(fields, log.header, processors, None)
     if log.skipped:
         line, reason = log.skipped[0]
-        text = f"{len(log.skipped):,} malformed lines; the first is {line}: {reason}"
+        text = f"{counted(len(log.skipped), 'malformed line')}; the first is {line}: {reason}"
         malformed.append(Finding("malformed-lines", "error", text))
     malformed += [Finding("other-fields", "note", note) for note in log.notes]
     findings = _check(_Log(prepared(fields), machine, log.header, True), GUESSED.get(source), malformed)

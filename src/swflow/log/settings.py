@@ -8,6 +8,9 @@ from swflow.errors import SwflowError, require_known, suggest
 from swflow.jobs.conditions import check_condition
 from swflow.jobs.table import IMPORTED_COLUMNS, JOB_COLUMNS
 
+#: How malformed lines are skipped, for errors: most commands that read a log have no such option.
+LENIENT = "swflow clean --lenient (in a config: clean: {lenient: true})"
+
 #: The rules of `clean` in the order of their application; a job counts under the first rule that it meets.
 RULES = ("unknown-submit-time", "no-processors", "wider-than-machine", "unknown-run-time", "zero-run-time")
 

@@ -22,6 +22,7 @@ from swflow.jobs.header import Header
 from swflow.jobs.table import SWF_FIELDS, conformed
 from swflow.log import widths
 from swflow.log.recognise import recognize
+from swflow.log.settings import LENIENT
 
 #: What a reader of a log expects, for error messages.
 A_LOG = "a log in the Standard Workload Format"
@@ -182,7 +183,7 @@ class LogParts:
             self.skipped += [(lines + line, reason) for line, reason in faults]
             if faults and not self.lenient:
                 line, reason = self.skipped[0]
-                advice = "correct the line, or skip such lines and count them with --lenient"
+                advice = f"correct the line, or skip such lines and count them with {LENIENT}"
                 raise SwflowError(_of_other_kind(self.where) or f"{self.where}:{line}: {reason}; {advice}")
             if self._has_further:
                 further = widths.further_fields(given, {line for line, _ in faults}, len(_NAMES), self._width)

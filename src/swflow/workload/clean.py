@@ -17,6 +17,7 @@ from swflow.jobs.machine import Machine
 from swflow.jobs.table import SWF_FIELDS, Entry, Workload, sort_jobs
 from swflow.log.settings import RULES
 from swflow.log.swf import LogParts, SwfLog
+from swflow.phrases import counted
 from swflow.workload.removals import (
     no_job_left,
     removals,
@@ -289,7 +290,8 @@ def warnings_about(log: SwfLog | LogParts) -> list[str]:
     warnings = list(log.notes)
     if log.skipped:
         line, reason = log.skipped[0]
-        warnings.append(f"{len(log.skipped):,} malformed lines were skipped; the first is line {line}: {reason}")
+        skipped = counted(len(log.skipped), "malformed line")
+        warnings.append(f"{skipped} skipped; the first is line {line}: {reason}")
     return warnings
 
 

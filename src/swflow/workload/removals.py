@@ -9,7 +9,7 @@ from swflow.errors import SwflowError
 from swflow.jobs.conditions import condition
 from swflow.jobs.machine import MOST_PROCESSORS, Machine
 from swflow.jobs.table import JOB_COLUMNS, LONGEST_TIME, SWF_FIELDS
-from swflow.log.settings import RULES
+from swflow.log.settings import LENIENT, RULES
 
 
 def without_removed(jobs: pl.DataFrame, rules: Iterable[tuple[str, pl.Expr]]) -> tuple[pl.DataFrame, dict[str, int]]:
@@ -42,8 +42,8 @@ def require_unique(ids: np.ndarray, name: str) -> None:
     if repeated.size:
         first = ids[np.isin(ids, repeated)][0]
         raise SwflowError(
-            f"clean: {name}: {repeated.size:,} lines repeat a job id (the first is {first}); expected unique job ids, "
-            "or --lenient to keep the first line of each"
+            f"clean: {name}: {repeated.size:,} lines repeat a job id (the first is {first}); expected unique job ids; "
+            f"keep the first line of each with {LENIENT}"
         )
 
 
@@ -99,7 +99,7 @@ def beyond_limits(name: str, row: Mapping[str, float], count: int) -> SwflowErro
     return SwflowError(
         f"{name}: job {row['job_id']}: {column} is {row[column]:g}{unit}, beyond the limit of "
         f"{_LIMITS[column]:g}{unit} ({count:,} such jobs); correct the log, or skip such lines and count them "
-        "with --lenient"
+        f"with {LENIENT}"
     )
 
 
