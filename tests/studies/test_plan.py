@@ -12,7 +12,7 @@ from swflow.errors import SwflowError
 from swflow.log.catalogue import load_catalogue
 from swflow.scheduling.options import CHOICES, OPTIONS
 from swflow.studies.plan import check_schedulers, plan_studies, planned_replicates, with_kept, with_titles
-from swflow.studies.schema_errors import explain
+from swflow.studies.schema_errors import explain, most_useful
 from swflow.studies.step_options import command_options, step_options, sweep_options
 
 ROOT = Path(__file__).parents[2]
@@ -95,9 +95,7 @@ def test_what_if_tables_are_of_a_study_and_a_workload():
     assert plan_studies(changed(whatif=[entry], runs=[]), ["A", "B"]).runs == {}
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"processors": ["20 %"]}, {"estimates": ["good"]}, {"arrivals": [0]}, {"runs": 1}, {}]
-)
+@pytest.mark.parametrize("wrong", [{"processors": [0]}, {"estimates": ["good"]}, {"arrivals": [0]}, {"runs": 1}, {}])
 def test_what_if_options_are_checked_by_the_schema(wrong):
     whatif = SCHEMA["properties"]["studies"]["additionalProperties"]["properties"]["whatif"] | {
         "$defs": SCHEMA["$defs"]
@@ -280,14 +278,21 @@ def test_schema_and_code_have_the_same_options():
         ),
         ({"steps": {"s": {"kind": "select", "job": 3}}}, "steps: s: unknown key 'job'; did you mean 'jobs'"),
         ({"seed": "one"}, "seed: 'one'; expected a whole number"),
+        ({"steps": {"a b": {"kind": "machine"}}}, "steps: 'a b'; expected a name of letters, digits, "),
+        ({"steps": {"s": {"jobs": 3}}}, "steps: s: 'kind' is missing; given are jobs"),
     ],
 )
 def test_a_wrong_config_is_one_line_that_names_the_key(config, words):
     studies = {"studies": {"mine": {"logs": ["x"], "runs": [{"workloads": ["x"], "schedulers": ["log"]}]}}}
     errors = list(jsonschema.Draft202012Validator(SCHEMA).iter_errors(studies | config))
-    text = explain(jsonschema.exceptions.best_match(errors))
+    text = explain(most_useful(errors))
     assert words in text
     assert "\n" not in text
+
+
+def test_a_misspelt_key_is_named_rather_than_the_key_that_is_missing_therefore():
+    errors = jsonschema.Draft202012Validator(SCHEMA).iter_errors({"studys": {}})
+    assert explain(most_useful(errors)) == "unknown key 'studys'; did you mean 'studies'?"
 
 
 def test_replicates_of_different_steps_are_not_summarized_together():

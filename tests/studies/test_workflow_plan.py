@@ -352,7 +352,9 @@ def test_a_what_if_of_a_study_has_the_questions_of_the_command(config):
         ({"limit": ["user:cores=4"]}, "whatif[0]: limit: 'user:cores=4': unknown limit 'cores'"),
         ({"limit": ["user:jobs=none"]}, "whatif[0]: limit user:jobs=none: the scheduler has no such limit"),
         ({"share": ["physics=3"]}, "whatif[0]: share: 'physics=3'; expected user:NAME=SHARE or group:NAME=SHARE"),
-        ({"nodes": ["+1", "=+2"]}, "nodes"),
+        ({"processors": [64, "+20%", "20x"]}, "whatif[0]: processors: '20x'; expected a number, or a change such as"),
+        ({"nodes": ["+1", "=+2"]}, "whatif[0]: nodes: '=+2'; expected a change such as +2"),
+        ({"resource": ["gpus"]}, "whatif[0]: resource: 'gpus'; expected NAME=UNITS"),
         ({"by": ["users"]}, "by"),
     ],
 )

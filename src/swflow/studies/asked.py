@@ -10,7 +10,7 @@ from swflow.scheduling.option_kinds import Unchecked
 from swflow.scheduling.scheduler import LOG, OWN_CODE, Scheduler
 from swflow.studies.changed_policies import with_policies
 from swflow.studies.plan import Config, study_runs
-from swflow.studies.variants import variants
+from swflow.studies.variants import read_nodes, read_processors, read_resource, variants
 
 #: The value of ``contrast`` that compares workloads under one scheduler.
 WORKLOAD = "workload"
@@ -152,6 +152,10 @@ def check_questions(config: Config) -> None:
                 )
 
 
+#: The options of a what-if whose values are amounts or changes, with their readers.
+_AMOUNTS = {"processors": read_processors, "nodes": read_nodes, "resource": read_resource}
+
+
 def check_whatifs(config: Config) -> None:
     """Raise an error for a what-if of a study with a change that cannot be read, or that makes a scheduler invalid."""
     known = {LOG: {"order": LOG}, **config["schedulers"]}
@@ -159,6 +163,9 @@ def check_whatifs(config: Config) -> None:
         for number, entry in enumerate(content.get("whatif") or ()):
             schedulers = {name: known[name] for name in entry["schedulers"]}
             try:
+                for key, read in _AMOUNTS.items():
+                    for value in entry.get(key, ()):
+                        read(str(value))
                 for place, (name, options) in enumerate(_variants_of(entry, schedulers)):
                     try:
                         Scheduler.of(name, options)

@@ -1,5 +1,7 @@
 """Messages of the errors that the JSON schema of the config finds."""
 
+import difflib
+from collections.abc import Iterable
 from typing import Any
 
 from swflow.errors import shown, suggest
@@ -16,6 +18,23 @@ _KINDS = {
 }
 
 
+def most_useful(errors: Iterable[Any]) -> Any:
+    """Return the violation to report, None without any: a misspelt key rather than one that is missing."""
+    import jsonschema  # type: ignore[import-untyped]
+
+    found = list(errors)
+    best = jsonschema.exceptions.best_match(found)
+    if best is None or best.validator != "required":
+        return best
+    missing = [key for key in best.validator_value if key not in best.instance]
+    for error in found:
+        if error.validator == "additionalProperties" and error.path == best.path:
+            unknown = [str(key) for key in best.instance if key not in error.schema.get("properties", {})]
+            if any(difflib.get_close_matches(key, missing, 1) for key in unknown):
+                return error
+    return best
+
+
 def explain(error: Any) -> str:
     """Return a one-line description of a JSON schema violation: ``key: path: problem``."""
     path = "".join(f"[{part}]" if isinstance(part, int) else f": {part}" for part in error.absolute_path)
@@ -30,4 +49,10 @@ def explain(error: Any) -> str:
     if error.validator == "type":
         kinds = [error.validator_value] if isinstance(error.validator_value, str) else error.validator_value
         return f"{where}{shown(error.instance)}; expected {' or '.join(_KINDS[kind] for kind in kinds)}"
+    if error.validator == "required" and isinstance(error.instance, dict):
+        shown_keys = ", ".join(map(str, error.instance))
+        missing = next(key for key in error.validator_value if key not in error.instance)
+        return f"{where}{missing!r} is missing; given {'are ' + shown_keys if shown_keys else 'is nothing'}"
+    if error.validator == "pattern" and "expected" in error.schema:
+        return f"{where}{shown(error.instance)}; expected {error.schema['expected']}"
     return f"{where}{error.message}"

@@ -114,7 +114,9 @@ def _read(text: str, read: Callable[[str], Change]) -> Changes:
 
 
 def _of_partition(text: str, option: str, example: str) -> Change:
-    partition, _, amount = text.rpartition("=")
+    partition, equals, amount = text.rpartition("=")
+    if equals and not partition.strip():
+        raise SwflowError(f"{option}: {text!r}; expected {example}")
     return Change(Amount.read(amount, option, example), partition.strip())
 
 

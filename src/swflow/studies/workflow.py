@@ -35,7 +35,7 @@ from swflow.studies.plan import (
     with_titles,
 )
 from swflow.studies.predefined import redefinitions, with_predefined
-from swflow.studies.schema_errors import explain
+from swflow.studies.schema_errors import explain, most_useful
 from swflow.studies.step_options import (
     Config,
     fit_name,
@@ -76,7 +76,7 @@ def read_config(config: dict[str, Any], schema: str | os.PathLike[str]) -> dict[
         yield from check_properties(check, properties, instance, parent)
 
     filling = jsonschema.validators.extend(validator, {"properties": with_defaults})
-    error = jsonschema.exceptions.best_match(filling(content).iter_errors(config))
+    error = most_useful(filling(content).iter_errors(config))
     if error is not None:
         path = list(error.absolute_path)
         if path[:1] == ["schedulers"] and len(path) > 2 and path[2] != "title":
