@@ -13,7 +13,7 @@ from swflow.files import reading
 from swflow.files.reading import opened, parse_json, read_bytes, read_text
 from swflow.files.tables import read_parquet
 from swflow.files.yaml import parse_user_yaml, read_yaml
-from swflow.studies.config_files import check_config_files
+from swflow.studies.config_files import check_config_files, mistakes_named
 from swflow.values import Limit
 
 
@@ -101,3 +101,15 @@ def test_opening_does_not_wait(tmp_path: Path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(SwflowError), opened(tmp_path / "pipe"):
         pass
+
+
+def test_a_config_that_snakemake_cannot_read_is_named_with_its_line(tmp_path: Path):
+    from snakemake.common.configfile import load_configfile
+
+    file = tmp_path / "config.yaml"
+    file.write_text("seed: 1\nstudies:\n\tmine: {}\n")
+    with pytest.raises(SystemExit, match=r"config: .*config\.yaml:3: invalid YAML"), mistakes_named(str(file)):
+        load_configfile(str(file))
+    file.write_text("seed: 1\n")
+    with mistakes_named(str(file)):
+        assert load_configfile(str(file)) == {"seed": 1}

@@ -37,6 +37,10 @@ rule everything:
         "best.txt",
 
 
+onsuccess:
+    swflow.onsuccess()
+
+
 # A rule of the project that builds on the database.
 rule best:
     input:
@@ -104,7 +108,8 @@ def test_an_edited_module_simulates_its_runs_only(deployed):
     before = numbers()
     config = CONFIG | {"schedulers": CONFIG["schedulers"] | {"fcfs": {"backfill": "none", "estimates": "kill"}}}
     (deployed / "config/config.yaml").write_text(yaml.safe_dump(config))
-    snakemake(deployed, "--cores", "2")
+    said = snakemake(deployed, "--cores", "2")
+    assert "changed: no value of a run and no verdict" in said and "report: results/report/index.html" in said
     after = numbers()
     (deployed / "config/config.yaml").write_text(yaml.safe_dump(CONFIG))
     assert {run for run in after if after[run] != before[run]} == {run for run in after if run.endswith("/fcfs")}

@@ -1,7 +1,9 @@
 """Check the files of a config, whose mistakes Snakemake's own reader passes over."""
 
 import os
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from swflow.errors import SwflowError, shown
@@ -10,6 +12,21 @@ from swflow.files.yaml import read_yaml
 
 #: The parts of a config whose keys are names, which become parts of the names of files.
 _NAMED = ("logs", "steps", "sweeps", "schedulers", "studies")
+
+
+@contextmanager
+def mistakes_named(path: str) -> Iterator[None]:
+    """End with a line that names the file and the line of a mistake if Snakemake cannot read a config."""
+    from snakemake.exceptions import WorkflowError
+
+    try:
+        yield
+    except WorkflowError:
+        try:
+            check_config_files([path])
+        except SwflowError as error:
+            sys.exit(f"config: {error}")
+        raise
 
 
 def check_config_files(paths: Iterable[str | os.PathLike[str]]) -> None:
