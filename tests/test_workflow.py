@@ -352,6 +352,18 @@ def test_a_missing_workload_is_rebuilt_before_a_load(edited):
     assert "Nothing to be done" in edited.run()
 
 
+def test_missing_runs_are_made_again_for_an_edited_figure(edited):
+    results = edited.folder / "results"
+    digest = (results / "runs/toy-a+first/easy.digest").read_bytes()
+    shutil.rmtree(results / "runs/toy-a+first")
+    edited.config["studies"]["two"]["figures"] = [{"kind": "bubbles", "title": "Another title"}]
+    edited.write()
+    edited.run()
+    assert (results / "runs/toy-a+first/easy.digest").read_bytes() == digest
+    assert "Another title" in (results / "figures/two/toy-a-bubbles.json").read_text()
+    assert "Nothing to be done" in edited.run()
+
+
 def test_a_missing_database_is_rebuilt(edited):
     (edited.folder / "results/swflow.duckdb").unlink()
     edited.run()

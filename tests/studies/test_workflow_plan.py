@@ -199,6 +199,14 @@ def test_replicates_of_a_model_draw_from_the_fit_of_their_own_parent(config):
         assert replicate_options(plan, recipe, NONE) == f"--fitted results/models/{PARENT}/song.json --seed 1"
 
 
+def write_digests(plan):
+    """Write empty digests of all runs of a plan, as after a call."""
+    for name in plan.runs:
+        Path(f"results/runs/{name}").mkdir(parents=True)
+        for scheduler in plan.runs[name]:
+            Path(f"results/runs/{name}/{scheduler}.digest").touch()
+
+
 def test_figures_are_made_from_the_runs_that_they_show(config):
     """Verdicts on differences are corrected for all comparisons of a log."""
     study = config["studies"]["one"] | {"figures": ["bubbles", "waits", "timeline"]}
@@ -209,6 +217,7 @@ def test_figures_are_made_from_the_runs_that_they_show(config):
     drawn = {figures.group: list(read_plan(figures.plan)) for figures in figure_jobs(plan)}
     assert sorted(drawn["two/A"]) == ["three/A-bubbles", "two/A-difference"]  # one process draws a few figures of a log
     plan = Workflow(config | {"studies": {"one": study, "two": other}})
+    write_digests(plan)
     shown = {figures.group: figures.shown(NONE) for figures in figure_jobs(plan)}
     runs = [f"{name}/{scheduler}" for name in ("A", "A+draw", "A+draw@1") for scheduler in plan.runs[name]]
     assert shown["one/A"] == sorted(f"results/runs/{run}.digest" for run in runs if run != "A/easy")
@@ -219,7 +228,7 @@ def test_figures_are_made_from_the_runs_that_they_show(config):
     shown = {figures.group: figures.shown(NONE) for figures in figure_jobs(plan)}
     assert shown["two/A"] == [*own, "results/verdicts/two/A-difference.json"]
     assert json.loads(Path(plan.to_load).read_text())["compared"] == {"two/A-difference": ["A/easy", "A/fcfs"]}
-    Path("results/runs/A").mkdir(parents=True)  # its digests were deleted
+    shutil.rmtree("results/runs/A")
     (again,) = (figures.shown(NONE) for figures in figure_jobs(plan) if figures.group == "two/A")
     assert again == ["results/runs/A", "results/verdicts/two/A-difference.json"]
 
@@ -231,6 +240,7 @@ def test_a_forest_is_made_of_all_that_a_study_asks_for(config):
         "whatif": [{"workloads": ["A"], "schedulers": ["easy"], "processors": ["+50%"]}],
     }  # fmt: skip
     plan = Workflow(config | {"studies": {"one": study}})
+    write_digests(plan)
     jobs = {figures.group: figures for figures in figure_jobs(plan)}
     assert jobs["one/all"].png == ["results/figures/one/all.png"] and "results/figures/one/all.pdf" in pictures(plan)
     assert read_plan(jobs["one/all"].plan) == {

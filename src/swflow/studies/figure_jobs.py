@@ -177,6 +177,6 @@ def _verdicts_of(name: str) -> str:
 
 
 def _digest_of(run: str) -> str:
-    """Return the file with the digest of a run, or the folder of the run if the file was deleted."""
+    """Return the file with the digest of a run, or the folder of the run, which a job makes, if the file is missing."""
     file = Path(f"results/runs/{run}{DIGEST}")
-    return str(file.parent if file.parent.is_dir() and not file.is_file() else file)
+    return str(file if file.is_file() else file.parent)
