@@ -789,8 +789,9 @@ def _needless(before: dict[str, Any], after: dict[str, Any], changed: set[str], 
 
 
 def _error(said: str) -> str:
-    lines = [line for line in said.splitlines() if line.startswith(("swflow:", "config:"))]
-    return lines[0] if lines else said[-300:]
+    """Return the first error, which can follow words of Snakemake in their line: jobs write at the same time."""
+    found = re.search(r"(?:^|[a-z0-9)])((?:swflow|config): .*)", said, re.MULTILINE)
+    return found[1] if found else said[-300:]
 
 
 def main() -> None:
