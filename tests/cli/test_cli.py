@@ -139,10 +139,35 @@ def test_bad_input_gives_one_line_without_a_traceback(log, capfd, arguments, wor
     assert words in error
 
 
+@pytest.mark.parametrize(
+    ("words", "file"),
+    [
+        (("simulate", "run.parquet", "--backfill", "easy"), "run.parquet"),
+        (("load", "toy.parquet", "--database", "d.duckdb"), "toy.parquet"),
+        (("why", "run.parquet", "--run", "run.parquet"), "run.parquet"),
+        (("why", "toy.parquet", "--run", "toy.parquet"), "toy.parquet"),
+        (("report", "run.parquet", "--database", "d.duckdb", "-o", "report"), "run.parquet"),
+        (("model", "toy.parquet", "--fitted", "fit.json", "-o", "drawn.parquet"), "fit.json"),
+    ],
+)
+def test_no_hint_suggests_to_replace_the_file_that_is_of_another_kind(log, capfd, words, file):
+    assert call("clean", log, "-o", "toy.parquet") == 0
+    assert call("simulate", "toy.parquet", "--backfill", "easy", "-o", "run.parquet") == 0
+    Path("fit.json").write_text("{}")
+    capfd.readouterr()
+    assert call(*words) == 1
+    said = capfd.readouterr().err
+    assert "not a" in said and " with: swflow " in said
+    assert not re.search(rf"(?:-o|--save-fit) {file}", said)
+
+
 def test_lenient_cleaning_counts_malformed_lines(log, capfd):
     (log.parent / "short.swf").write_text(HEADER + LINES[0] + "\n1 2 3\n")
+    assert call("simulate", "short.swf", "--backfill", "easy", "-o", "run.parquet") == 1
+    assert "skip such lines and count them with swflow clean --lenient" in capfd.readouterr().err
     assert call("clean", "short.swf", "-o", "x.parquet", "--lenient") == 0
-    assert "1 of 2 jobs kept; removed: 1 malformed" in capfd.readouterr().err
+    said = capfd.readouterr().err
+    assert "1 of 2 jobs kept; removed: 1 malformed" in said and "1 malformed line skipped; the first is line" in said
 
 
 @pytest.mark.parametrize(

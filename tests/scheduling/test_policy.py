@@ -222,9 +222,9 @@ def test_edits_of_the_files_that_own_code_names_count(tmp_path, monkeypatch, whe
     weights, mine = tmp_path / where / "my weights.txt", tmp_path / where / "mine.py"
     mine.write_text(
         "from pathlib import Path\n\nHERE = Path(__file__).parent\nNAME, OTHER = 'my weights.txt', 'x\\0' * 999\n\n\n"
-        "def favour(estimate):\n    return float((HERE / NAME).read_text()) * estimate\n"
+        "def favor(estimate):\n    return float((HERE / NAME).read_text()) * estimate\n"
     )
-    own = f"{where}/mine.py:favour"
+    own = f"{where}/mine.py:favor"
     missing = own_digest(own)
     weights.write_text("2")
     before = own_digest(own)

@@ -279,7 +279,7 @@ def test_schema_and_code_have_the_same_options():
         ({"steps": {"s": {"kind": "select", "job": 3}}}, "steps: s: unknown key 'job'; did you mean 'jobs'"),
         ({"seed": "one"}, "seed: 'one'; expected a whole number"),
         ({"steps": {"a b": {"kind": "machine"}}}, "steps: 'a b'; expected a name of letters, digits, "),
-        ({"steps": {"s": {"jobs": 3}}}, "steps: s: 'kind' is missing; given are jobs"),
+        ({"steps": {"s": {"jobs": 3}}}, "steps: s: 'kind' is missing; given: jobs"),
     ],
 )
 def test_a_wrong_config_is_one_line_that_names_the_key(config, words):

@@ -91,7 +91,7 @@ def prune(plan: Path) -> None:
     from swflow.studies.former import REUSED, SHOWN, remove_former
 
     removed = remove_former(plan, (*SHOWN, *REUSED))
-    stored = [path for path in removed if STORE in Path(path).parts]
+    stored = {path for path in removed if STORE in Path(path).parts}
     for path in removed:
         if path not in stored:
             say(f"removed: {path}, which no study of the config names")

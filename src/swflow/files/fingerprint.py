@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from swflow.files.cache import read_cached, write_cached
+from swflow.files.reading import file_digest
 
 PACKAGE = Path(__file__).parents[1]
 
@@ -57,7 +58,7 @@ def source_digest(name: str, *files: Path) -> str:
     package = installed()
     reached: dict[Path, Source] = {}
     modules: set[str] = set()
-    named: dict[str, Path] = {}
+    named: set[str] = set()
     waiting = [file for file in files if file.is_file()]
     while waiting:
         path = waiting.pop()
@@ -69,12 +70,10 @@ def source_digest(name: str, *files: Path) -> str:
             modules.update(package.imported(source.imports))
             beside = (path.parent / f"{(module or name).split('.')[0]}.py" for module, name in source.imports)
             waiting += [file for file in beside if file.is_file()]
-            named.update(files_named(path))
+            named.update(_files_named(path))
     for path in sorted(reached):
         digest.update(reached[path].digest.encode())
-    for text in sorted(named):
-        digest.update(f"{text} {_digest(named[text].read_bytes())}".encode())
-    digest.update("".join(package.parts(modules)).encode())
+    digest.update("".join([*sorted(named), *package.parts(modules)]).encode())
     package.kept.save()
     return digest.hexdigest()
 
@@ -266,20 +265,20 @@ def read_source(path: Path, cli: bool = False) -> Source:
     )
 
 
-def files_named(path: Path) -> Iterator[tuple[str, Path]]:
+def _files_named(path: Path) -> Iterator[str]:
     """
-    Give the files that a source file names, such as the weights of a trained policy: its texts that are paths of files.
+    Give the name and the digest of each file that a source file names, such as the weights of a trained policy.
 
-    Paths are relative to the current folder, as when the code opens them, or to the folder of the source file.
+    A name is a text of the code that is the path of a file, from the current folder or that of the source file.
     """
     with suppress(SyntaxError, ValueError):
         tree = _Executed().visit(ast.parse(path.read_bytes()))
         texts = {one.value for one in ast.walk(tree) if isinstance(one, ast.Constant) and isinstance(one.value, str)}
-        for text in sorted(texts):
-            for place, file in (("", Path(text)), ("beside ", path.parent / text)):
+        for text in texts:
+            for file in (Path(text), path.parent / text):
                 with suppress(OSError, ValueError):  # no path
                     if file.is_file():
-                        yield f"{place}{text}", file
+                        yield f"{text} {file_digest(file)}"
 
 
 def _digest(content: bytes) -> str:

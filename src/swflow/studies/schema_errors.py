@@ -50,9 +50,9 @@ def explain(error: Any) -> str:
         kinds = [error.validator_value] if isinstance(error.validator_value, str) else error.validator_value
         return f"{where}{shown(error.instance)}; expected {' or '.join(_KINDS[kind] for kind in kinds)}"
     if error.validator == "required" and isinstance(error.instance, dict):
-        shown_keys = ", ".join(map(str, error.instance))
         missing = next(key for key in error.validator_value if key not in error.instance)
-        return f"{where}{missing!r} is missing; given {'are ' + shown_keys if shown_keys else 'is nothing'}"
+        given = ", ".join(map(str, error.instance)) or "no key"
+        return f"{where}{missing!r} is missing; given: {given}"
     if error.validator == "pattern" and "expected" in error.schema:
         return f"{where}{shown(error.instance)}; expected {error.schema['expected']}"
     return f"{where}{error.message}"
